@@ -1,0 +1,16 @@
+// Source text to syntax tree. parse.c is the only file that knows tree-sitter.
+#ifndef DITRON_FRONT_PARSE_H
+#define DITRON_FRONT_PARSE_H
+
+#include "front/ast.h"
+
+enum {
+  PARSE_MAX_BYTES = 16 << 20, // a larger source is refused
+  PARSE_MAX_DEPTH = 600,      // nesting of expressions and blocks together
+};
+
+// Parses Python text registered as source `file` in d. On ST_OK *module is an AST_Module; otherwise exactly one error
+// was added to d: text that is too large, not UTF-8, not Python, or nested too deeply.
+Status parse_python(Arena *a, Diags *d, Strings *strings, uint32_t file, Node **module);
+
+#endif

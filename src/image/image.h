@@ -1,0 +1,165 @@
+// image: kernel images and the launch ABI, the hinge between compiler and runtime. Needs base only; no LLVM, no IR.
+//
+// 1. ABI: what compiled code and the runtime share in memory. Code generators use the offsets below; a change here
+//    is a new IMAGE_ABI.
+// 2. Image: one compiled kernel (or several) with all that a launch needs. Serialised little-endian, versioned, checksummed.
+// 3. Pack: many images in one file, found by name.
+#ifndef DITRON_IMAGE_H
+#define DITRON_IMAGE_H
+
+#include "base/base.h"
+
+#define IMAGE_ABI 1u
+
+// ---- 1. launch ABI -----------------------------------------------------------------------------------------------
+// Peers' views of one collective allocation or registered buffer. symm_at(p, r) = p - base + peer_base[r].
+typedef struct AbiSegment {
+  uint64_t base, bytes;
+  const uint64_t *peer_base; // [world]; own entry = base
+} AbiSegment;
+
+typedef struct AbiInstance AbiInstance;
+typedef struct AbiRank AbiRank;
+
+// Where in the program something is: index into the image's site table (line, name), for reports.
+typedef uint32_t AbiSite;
+
+typedef enum AbiCmp { ABI_EQ, ABI_NE, ABI_GT, ABI_GE, ABI_LT, ABI_LE } AbiCmp; // signed for LT.. as the words are i32/i64
+typedef enum AbiOrder { ABI_RELAXED, ABI_ACQUIRE, ABI_RELEASE, ABI_ACQ_REL } AbiOrder;
+
+// CPU only: what compiled code calls back. Every call may switch fibers; none returns after an abort (the fiber is dropped).
+typedef struct AbiCpuCalls {
+  // Until n consecutive words (bytes = 4 or 8 each) at flag compare with value. The fast check was already made by the code.
+  void (*wait)(AbiInstance *i, const void *flag, uint32_t n, uint32_t bytes, uint64_t value, AbiCmp cmp, AbiSite site);
+  void (*yield)(AbiInstance *i);
+  // Runs body(ctx, w) for w in 0..n-1 at the same time, each on a fiber; returns when all are done.
+  void (*warps)(AbiInstance *i, uint32_t n, void (*body)(AbiInstance *i, void *ctx, uint32_t w), void *ctx);
+  void (*block_barrier)(AbiInstance *i, uint32_t warps, AbiSite site);          // inside warps()
+  void (*team_barrier)(AbiInstance *i, int32_t team, uint32_t group, AbiSite site); // group: 0 thread, 1 warp, 2 block
+  // Copies and signals to a peer; addresses are this rank's symmetric ones, pe a rank of the world. flags: bit 0 get, bit 1 nbi.
+  void (*copy)(AbiInstance *i, void *dst, const void *src, uint64_t bytes, int32_t pe, uint32_t flags, AbiSite site);
+  // op: 0 set, 1 add; release at system scope. bytes: 4 or 8.
+  void (*signal)(AbiInstance *i, void *word, uint64_t value, uint32_t bytes, int32_t pe, uint32_t op, AbiSite site);
+  void (*quiet)(AbiInstance *i, uint32_t fence_only);
+  void (*print)(AbiInstance *i, AbiSite site, uint32_t lane, const uint64_t *bits, uint32_t n); // formats by the site's text
+  void (*assert_fail)(AbiInstance *i, AbiSite site);
+  void (*bad_peer)(AbiInstance *i, int64_t pe, AbiSite site);                     // rank out of range
+} AbiCpuCalls;
+
+// One a rank and stream of launches; read-only for kernels unless said otherwise.
+struct AbiRank {
+  uint32_t abi;             // IMAGE_ABI
+  int32_t rank, world;
+  uint32_t nsegments;
+  const AbiSegment *segments;
+  const uint64_t *abort_word;   // non-zero: give up, at the next wait
+  uint64_t deadline_ns;         // a wait's longest time
+  void *trace;                  // timeline ring, or NULL
+  const AbiCpuCalls *cpu;       // NULL on a GPU
+  void *runtime;                // the runtime's own
+};
+
+// CPU only: one running program instance.
+struct AbiInstance {
+  uint32_t pid[3], grid[3];
+  char *arena;       // image's arena_bytes, 64-byte aligned, contents undefined
+  const AbiRank *rank;
+  uint32_t worker;   // number of the worker thread
+  uint32_t warp;     // inside warps(): which
+  const void *kernel; // the runtime's kernel, for reports
+  void *fiber;
+};
+// The compiled kernel: runs one instance. args: the kernel's arguments packed as the image says (ImageArg.offset).
+typedef void (*AbiCpuEntry)(const void *args, AbiInstance *inst);
+
+// ---- 2. image ------------------------------------------------------------------------------------------------------
+typedef enum ImageTarget { IMAGE_X86_64, IMAGE_NVPTX, IMAGE_AMDGPU } ImageTarget;
+typedef enum ImageArgKind {
+  IMAGE_ARG_PTR,   // 8 bytes
+  IMAGE_ARG_INT,   // bits/8 bytes, bool one byte
+  IMAGE_ARG_FLOAT, // bits/8 bytes (f16, bf16 too)
+  IMAGE_ARG_DESC   // tensor descriptor: ImageDesc by value
+} ImageArgKind;
+typedef struct ImageDesc { // how a descriptor argument lies in the packed arguments
+  uint64_t base;
+  int64_t shape[5], strides[5]; // elements
+} ImageDesc;
+typedef struct ImageArg {
+  const char *name;
+  ImageArgKind kind;
+  uint32_t bits;       // of the scalar, or of the pointee/element
+  uint32_t dtype;      // ImageDtype of scalar, pointee or element
+  bool is_unsigned;
+  uint32_t divisible;  // guard: value, address or base is a multiple of this (1: any)
+  uint32_t rank;       // IMAGE_ARG_DESC
+  int32_t block[5];
+  uint32_t offset;     // in the packed arguments
+} ImageArg;
+typedef enum ImageDtype { // stable numbers; the IR's dtypes plus unsigned ints
+  IMAGE_I1, IMAGE_I8, IMAGE_I16, IMAGE_I32, IMAGE_I64, IMAGE_U8, IMAGE_U16, IMAGE_U32, IMAGE_U64,
+  IMAGE_F16, IMAGE_BF16, IMAGE_F32, IMAGE_F64, IMAGE_F8E4M3, IMAGE_F8E5M2, IMAGE_NDTYPES
+} ImageDtype;
+extern const struct ImageDtypeInfo { const char *name; uint32_t bits, bytes; } image_dtypes[IMAGE_NDTYPES]; // "i1" ... "f8e5m2"
+int image_dtype_by_name(const char *name); // -1: none
+
+typedef struct ImageSite { // what an AbiSite names
+  const char *file;
+  uint32_t line, col;
+  const char *what; // a wait's label, an assert's message, a print's prefix
+  const char *fmt;  // print: one letter an argument: i u x f d(f64) h(f16) b(bf16) p, with width digits: "i32f32"
+} ImageSite;
+
+typedef enum ImageWait { IMAGE_WAIT_NONE, IMAGE_WAIT_EXTERNAL, IMAGE_WAIT_ORDERED, IMAGE_WAIT_MUTUAL } ImageWait;
+
+// One kernel: variants are tried in order, the first whose guards (ImageArg.divisible) hold is launched.
+typedef struct ImageVariant {
+  const char *entry;         // symbol in code
+  const char *guard_text;    // for --explain
+  ImageArg *args;            // same count and order in all variants; offsets and guards may differ
+  uint32_t nargs, args_bytes;
+  uint32_t num_warps, lanes;
+  uint64_t arena_bytes;      // CPU: scratch of one instance
+  uint32_t shared_bytes, registers, cluster[3]; // GPU
+  uint64_t workspace_bytes;  // global memory of one instance
+  ImageWait wait;
+  bool has_waits;            // any wait, barrier across warps or team barrier inside: instances need fibers
+} ImageVariant;
+typedef struct ImageKernel {
+  const char *name;
+  ImageVariant *variants;
+  uint32_t nvariants;
+} ImageKernel;
+typedef struct Image {
+  ImageTarget target;
+  const char *cpu_features; // needed: "avx2,fma,f16c" or "avx512f,..." or "sm_90a"
+  const char *producer;     // version of the compiler
+  const void *code;         // CPU: a relocatable ELF object without undefined symbols but those of image_cpu_symbols;
+  size_t code_bytes;        // GPU: cubin, PTX or hsaco
+  ImageKernel *kernels;
+  uint32_t nkernels;
+  ImageSite *sites;
+  uint32_t nsites;
+  const char *source_name;
+} Image;
+// Deterministic bytes: equal images give equal bytes.
+Status image_write(const Image *im, Arena *a, void **bytes, size_t *n, Diags *d);
+// Everything is copied into the arena. Truncated, damaged, hostile or foreign bytes give ST_CORRUPT or ST_VERSION and one
+// diagnostic; never a crash. Bounds every count before allocating.
+Status image_read(Arena *a, const void *bytes, size_t n, Image **out, Diags *d);
+
+// ---- CPU code loading (no LLVM): maps an ELF x86-64 relocatable object made by our compiler, applies relocations, resolves
+// imports by name among `symbols`, sets page protection. Returns the loaded code or a diagnostic.
+typedef struct ImageSymbol { const char *name; const void *address; } ImageSymbol;
+typedef struct ImageCode ImageCode;
+Status image_code_load(const void *object, size_t n, const ImageSymbol *symbols, uint32_t nsymbols, ImageCode **out, Diags *d);
+const void *image_code_symbol(const ImageCode *c, const char *name); // NULL: none
+void image_code_free(ImageCode *c);
+// Does this machine have what the image's cpu_features ask for? Writes the missing ones into `missing`.
+bool image_cpu_has(const char *features, char *missing, size_t cap);
+
+// ---- 3. packs ----------------------------------------------------------------------------------------------------------
+typedef struct PackEntry { const char *key; const void *bytes; size_t n; } PackEntry; // key: "kernel|signature|options"
+Status pack_write(const PackEntry *e, uint32_t n, Arena *a, void **bytes, size_t *len, Diags *d);
+Status pack_read(Arena *a, const void *bytes, size_t n, PackEntry **e, uint32_t *count, Diags *d);
+
+#endif
