@@ -1,0 +1,178 @@
+# Ditron's build. `make help` lists the targets; modes are variables:
+#   BUILD=DIR      where everything goes (default build); the fetched grammar always lies in build/deps
+#   DEBUG=1        no optimisation, assertions on
+#   SAN=LIST       sanitizers, e.g. address,undefined or thread
+#   STATIC=1       LLVM linked in and hidden, instead of its shared library
+#   PREFIX, DESTDIR  for install
+#   V=1            show whole commands
+# Each mode has a folder of its own below BUILD, so that switching never rebuilds.
+
+BUILD   ?= build
+PREFIX  ?= /usr/local
+VERSION := 0.1.0
+ifeq ($(origin CC),default)
+CC := $(if $(shell command -v ccache),ccache )gcc
+endif
+
+comma := ,
+say    = @$(if $(V),,echo "  $(1) $@" &&)
+B    := $(BUILD)$(if $(SAN),/san-$(subst $(comma),-,$(SAN)))$(if $(DEBUG),/debug)$(if $(STATIC),/static)
+DEPS := build/deps
+GRAMMAR := $(DEPS)/tree-sitter-python/src
+
+# ---- flags --------------------------------------------------------------------------------------
+CFLAGS  ?= -g $(if $(DEBUG),-O0,-O2)
+WARN    := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wwrite-strings
+ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(CFLAGS) $(if $(DEBUG),-DDT_DEBUG=1) $(SANFLAGS) \
+  -fPIC -fvisibility=hidden -pthread -ffile-prefix-map=$(CURDIR)=. -Isrc -Iinclude
+SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer $(if $(findstring undefined,$(SAN)),-fno-sanitize-recover=all))
+LDFLAGS ?=
+BASE_LIBS := -pthread -ldl -lm
+
+# ---- sources ------------------------------------------------------------------------------------
+# A room appears in the build when its folder holds sources.
+room      = $(wildcard $(foreach r,$(1),src/$(r)/*.c))
+BOTH_SRC := $(call room,base image)                       # no state: in both shared libraries
+RT_SRC   := $(BOTH_SRC) $(call room,rt ops) $(wildcard src/api/rt_*.c)
+FULL_SRC := $(call room,front ir pass graph target target/x86 target/nvptx target/amdgpu) \
+            $(wildcard src/api/compile_*.c)
+CLI_SRC  := $(call room,cli)
+UNIT_SRC := $(wildcard tests/unit/*.c)
+HARNESS_SRC := $(wildcard tests/harness/*.c)
+obj       = $(patsubst %.c,$(B)/obj/%.o,$(1))
+
+LLVM_SRC := $(filter src/target/%,$(FULL_SRC))
+ifneq ($(LLVM_SRC),)
+LLVM_CONFIG ?= llvm-config-22
+LLVM_CFLAGS := -isystem $(shell $(LLVM_CONFIG) --includedir)
+LLVM_PARTS  := x86 nvptx amdgpu orcjit passes bitreader bitwriter
+LLVM_LIBS   := -L$(shell $(LLVM_CONFIG) --libdir) $(if $(STATIC),\
+  $(shell $(LLVM_CONFIG) --link-static --libs $(LLVM_PARTS)) \
+  $(filter-out -lz3,$(shell $(LLVM_CONFIG) --link-static --system-libs $(LLVM_PARTS))) \
+  -Wl$(comma)-Bstatic -lstdc++ -Wl$(comma)-Bdynamic -static-libgcc,-lLLVM-22)
+endif
+ifneq ($(call room,front),)
+GRAMMAR_OBJ := $(DEPS)/obj/parser.o $(DEPS)/obj/scanner.o
+PARSE_LIBS  := $(if $(STATIC),-l:libtree-sitter.a,-ltree-sitter)
+endif
+STATIC_LD := $(if $(STATIC),-B$(DEPS)/bin -fuse-ld=lld -Wl$(comma)--gc-sections -Wl$(comma)--icf=all)
+FULL_LIBS  = $(PARSE_LIBS) $(LLVM_LIBS) $(BASE_LIBS)
+LINK       = $(CC) $(SANFLAGS) $(STATIC_LD) $(LDFLAGS)
+
+# ---- what is built ------------------------------------------------------------------------------
+LIBS    := $(B)/libditron-rt.a $(B)/libditron-rt.so $(B)/libditron.a $(B)/libditron.so
+PROGRAM := $(if $(CLI_SRC),$(B)/ditron)
+UNITS   := $(patsubst tests/unit/%.c,$(B)/tests/%,$(UNIT_SRC))
+
+.PHONY: all lib units objs help setup test test-unit demo install clean format format-check lint-layers
+.DELETE_ON_ERROR:
+.SECONDARY:
+all: $(LIBS) $(PROGRAM)
+lib: $(LIBS)
+units: $(UNITS)
+
+$(B)/obj/src/target/%: WARN += $(LLVM_CFLAGS)
+$(B)/obj/src/%.o: src/%.c
+	@mkdir -p $(@D)
+	$(call say,CC) $(CC) $(ALL_CFLAGS) $(WARN) -MMD -MP -c -o $@ $<
+$(B)/obj/tests/%.o: tests/%.c
+	@mkdir -p $(@D)
+	$(call say,CC) $(CC) $(ALL_CFLAGS) $(WARN) -Itests -MMD -MP -c -o $@ $<
+
+$(GRAMMAR)/%.c:
+	scripts/setup
+$(DEPS)/obj/%.o: $(GRAMMAR)/%.c
+	@mkdir -p $(@D)
+	$(call say,CC) $(CC) -std=gnu11 -O1 -w -fPIC -fvisibility=hidden -I$(GRAMMAR) -c -o $@ $<
+
+define archive
+@rm -f $@
+$(call say,AR) ar rcsD $@ $^
+endef
+$(B)/libditron-rt.a: $(call obj,$(RT_SRC)); $(archive)
+$(B)/libditron.a: $(call obj,$(FULL_SRC)) $(GRAMMAR_OBJ); $(archive)
+
+# The shared libraries export what ditron.h marks DT_API, nothing else. libditron carries its own copy of the
+# rooms without state and takes everything that has state from libditron-rt.
+SHARED = $(LINK) -shared -Wl,-soname,$(@F).0 -Wl,--exclude-libs,ALL -Wl,-z,defs
+$(B)/libditron-rt.so: $(call obj,$(RT_SRC))
+	$(call say,LD) $(SHARED) -o $@ $^ $(BASE_LIBS)
+	@ln -sf $(@F) $@.0
+$(B)/libditron.so: $(call obj,$(FULL_SRC) $(BOTH_SRC)) $(GRAMMAR_OBJ) | $(B)/libditron-rt.so
+	$(call say,LD) $(SHARED) -Wl,-rpath,'$$ORIGIN' -o $@ $^ -L$(B) -lditron-rt $(FULL_LIBS)
+	@ln -sf $(@F) $@.0
+
+$(B)/ditron: $(call obj,$(CLI_SRC)) $(B)/libditron.a $(B)/libditron-rt.a
+	$(call say,LD) $(LINK) -o $@ $(filter %.o,$^) $(B)/libditron.a $(B)/libditron-rt.a $(FULL_LIBS)
+
+# Unit tests see the hidden names. Those of a lower room link only the rooms that it may know, which also proves
+# that it needs no others; all the rest link everything.
+ROOMS_ir    := base ir
+ROOMS_front := base ir front
+ROOMS_pass  := base ir pass
+unit_room    = $(firstword $(subst _, ,$(notdir $(1))))
+unit_objs    = $(if $(ROOMS_$(1)),$(call obj,$(call room,$(ROOMS_$(1)))) $(if $(filter front,$(1)),$(GRAMMAR_OBJ)),\
+  $(if $(filter base image rt ops,$(1)),,$(B)/libditron.a) $(B)/libditron-rt.a)
+unit_libs    = $(if $(filter base image rt ops ir pass,$(1)),$(BASE_LIBS),$(if $(filter front,$(1)),$(PARSE_LIBS) $(BASE_LIBS),$(FULL_LIBS)))
+.SECONDEXPANSION:
+$(UNITS): $(B)/tests/%: $(B)/obj/tests/unit/%.o $(call obj,$(HARNESS_SRC)) $$(call unit_objs,$$(call unit_room,$$*))
+	@mkdir -p $(@D)
+	$(call say,LD) $(LINK) -o $@ $^ -lcmocka $(call unit_libs,$(call unit_room,$*))
+objs: $(call obj,$(if $(ROOM),$(call room,$(ROOM)),$(RT_SRC) $(FULL_SRC) $(CLI_SRC)))
+
+-include $(patsubst %.o,%.d,$(call obj,$(RT_SRC) $(FULL_SRC) $(CLI_SRC) $(UNIT_SRC) $(HARNESS_SRC)))
+
+# ---- tests --------------------------------------------------------------------------------------
+# Set-up may install what the lines above look for, so what needs it runs in a make of its own.
+JOBS := $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
+setup:
+	@scripts/setup
+test: setup
+	@$(MAKE) --no-print-directory $(JOBS) all units
+	@tests/run --build $(B) $(ARGS)
+test-unit: # ROOM=ir: only that room's, without set-up
+	@$(MAKE) --no-print-directory $(JOBS) $(filter $(B)/tests/$(if $(ROOM),$(ROOM)_%,%),$(UNITS))
+	@tests/run --build $(B) unit/$(ROOM) $(ARGS)
+demo: setup
+	@$(MAKE) --no-print-directory $(JOBS) all
+	@BUILD=$(B) scripts/demo
+
+lint-layers:
+	@scripts/check-layers
+SOURCES := $(wildcard include/ditron/*.h src/*/*.[ch] src/*/*/*.[ch] tests/*/*.[ch] examples/c/*.[ch] bench/*.[ch])
+format:
+	clang-format -i $(SOURCES)
+format-check:
+	@clang-format --dry-run --Werror $(SOURCES)
+
+# ---- install ------------------------------------------------------------------------------------
+D := $(DESTDIR)$(PREFIX)
+define pc
+prefix=$(PREFIX)
+libdir=$${prefix}/lib
+includedir=$${prefix}/include
+
+Name: $(1)
+Description: $(2)
+Version: $(VERSION)
+Cflags: -I$${includedir}
+Libs: -L$${libdir} -l$(1)
+endef
+export PC_RT   := $(call pc,ditron-rt,Ditron run time: runs compiled tile programs)
+export PC_FULL := $(call pc,ditron,Ditron compiler for tile programs over many devices)
+install: all
+	install -d $(D)/include/ditron $(D)/lib/pkgconfig $(D)/bin $(D)/share/ditron/kernels
+	install -m 644 include/ditron/*.h $(D)/include/ditron
+	install -m 644 $(B)/libditron-rt.a $(B)/libditron.a $(D)/lib
+	for l in libditron-rt libditron; do \
+	  install -m 755 $(B)/$$l.so $(D)/lib/$$l.so.0 && ln -sf $$l.so.0 $(D)/lib/$$l.so || exit 1; \
+	done
+	printf '%s\n' "$$PC_RT" 'Libs.private: $(BASE_LIBS)' > $(D)/lib/pkgconfig/ditron-rt.pc
+	printf '%s\n' "$$PC_FULL" 'Requires: ditron-rt' 'Libs.private: $(FULL_LIBS)' > $(D)/lib/pkgconfig/ditron.pc
+	$(if $(PROGRAM),install -m 755 $(PROGRAM) $(D)/bin/ditron)
+	cp -r kernels/. $(D)/share/ditron/kernels
+
+clean:
+	rm -rf $(B)/obj $(B)/tests $(LIBS) $(addsuffix .0,$(filter %.so,$(LIBS))) $(B)/ditron
+help:
+	@echo 'all test test-unit demo install clean format format-check lint-layers; see the top of the Makefile'
