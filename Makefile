@@ -83,7 +83,8 @@ $(GRAMMAR)/%.c:
 	scripts/setup
 $(DEPS)/obj/%.o: $(GRAMMAR)/%.c
 	@mkdir -p $(@D)
-	$(call say,CC) $(CC) -std=gnu11 -O1 -w -fPIC -fvisibility=hidden -I$(GRAMMAR) -c -o $@ $<
+	$(call say,CC) $(CC) -std=gnu11 -O1 -w -fPIC -fvisibility=hidden -DTREE_SITTER_HIDE_SYMBOLS -Isrc/front/grammar \
+	  -ffile-prefix-map=$(CURDIR)=. -c -o $@ $<
 
 define archive
 @rm -f $@
