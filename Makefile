@@ -69,7 +69,7 @@ UNITS   := $(patsubst tests/unit/%.c,$(B)/tests/%,$(UNIT_SRC))
 .SECONDARY:
 all: $(LIBS) $(PROGRAM)
 lib: $(LIBS)
-units: $(UNITS)
+units: $(if $(ROOM),$(filter $(foreach r,$(ROOM),$(B)/tests/$(r)_%),$(UNITS)),$(UNITS))
 
 $(B)/obj/src/target/%: WARN += $(LLVM_CFLAGS)
 $(B)/obj/src/%.o: src/%.c
@@ -128,12 +128,19 @@ objs: $(call obj,$(if $(ROOM),$(call room,$(ROOM)),$(RT_SRC) $(FULL_SRC) $(CLI_S
 JOBS := $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 setup:
 	@scripts/setup
+# The unit tests run again under the address and undefined sanitizers, those of the rooms with threads under the
+# thread sanitizer too. QUICK=1 leaves that out.
+TSAN_ROOMS := rt api
+ASAN_B := $(BUILD)/san-address-undefined
+TSAN_B := $(BUILD)/san-thread
 test: setup
 	@$(MAKE) --no-print-directory $(JOBS) all units
-	@tests/run --build $(B) $(ARGS)
+	$(if $(QUICK)$(SAN),,@$(MAKE) --no-print-directory $(JOBS) SAN=address,undefined units)
+	$(if $(QUICK)$(SAN),,@$(MAKE) --no-print-directory $(JOBS) SAN=thread units ROOM='$(TSAN_ROOMS)')
+	@tests/run --build $(B) $(if $(QUICK)$(SAN),,--san $(ASAN_B): --san $(TSAN_B):$(subst $() ,$(comma),$(TSAN_ROOMS))) $(ARGS)
 test-unit: # ROOM=ir: only that room's, without set-up
-	@$(MAKE) --no-print-directory $(JOBS) $(filter $(B)/tests/$(if $(ROOM),$(ROOM)_%,%),$(UNITS))
-	@tests/run --build $(B) unit/$(ROOM) $(ARGS)
+	@$(MAKE) --no-print-directory $(JOBS) units
+	@tests/run --build $(B) $(if $(ROOM),$(foreach r,$(ROOM),unit/$(r)_),unit/) $(ARGS)
 demo: setup
 	@$(MAKE) --no-print-directory $(JOBS) all
 	@BUILD=$(B) scripts/demo
@@ -144,7 +151,7 @@ SOURCES := $(wildcard include/ditron/*.h src/*/*.[ch] src/*/*/*.[ch] tests/*/*.[
 format:
 	clang-format -i $(SOURCES)
 format-check:
-	@clang-format --dry-run --Werror $(SOURCES)
+	@echo $(SOURCES) | xargs -n1 -P2 sh -c 'clang-format $$0 | cmp -s $$0 - || { echo "$$0: run make format"; exit 1; }'
 
 # ---- install ------------------------------------------------------------------------------------
 D := $(DESTDIR)$(PREFIX)

@@ -32,8 +32,8 @@ typedef enum Status {
 #include "status.def"
 #undef STATUS
 } Status;
-const char *status_name(Status s);  // "DEADLINE"
-const char *status_text(Status s);  // one sentence part, no full stop
+const char *status_name(Status s); // "DEADLINE"
+const char *status_text(Status s); // one sentence part, no full stop
 
 // ---- arena -------------------------------------------------------------------------------------
 // A phase that allocates sets up an Escape with ESCAPE_TRY; arenas made under it jump there.
@@ -59,14 +59,14 @@ typedef struct ArenaMark {
   char *cur;
 } ArenaMark;
 void arena_init(Arena *a, size_t limit, Escape *escape);
-void arena_free(Arena *a);                                  // frees everything; the arena may be used again
-void *arena_alloc(Arena *a, size_t bytes, size_t align);    // zeroed, never NULL
-void *arena_copy(Arena *a, const void *p, size_t bytes);    // 16-byte aligned copy
+void arena_free(Arena *a);                               // frees everything; the arena may be used again
+void *arena_alloc(Arena *a, size_t bytes, size_t align); // zeroed, never NULL
+void *arena_copy(Arena *a, const void *p, size_t bytes); // 16-byte aligned copy
 char *arena_strdup(Arena *a, const char *s);
 char *arena_printf(Arena *a, const char *fmt, ...) DT_PRINTF(2, 3);
 char *arena_vprintf(Arena *a, const char *fmt, va_list ap);
 ArenaMark arena_mark(const Arena *a);
-void arena_reset(Arena *a, ArenaMark m);                    // frees what came after the mark
+void arena_reset(Arena *a, ArenaMark m); // frees what came after the mark
 #define arena_new(a, T) ((T *)arena_alloc((a), sizeof(T), _Alignof(T)))
 #define arena_array(a, T, n) ((T *)arena_alloc_array((a), (size_t)(n), sizeof(T), _Alignof(T)))
 void *arena_alloc_array(Arena *a, size_t n, size_t elem, size_t align); // an overflowing product escapes too
@@ -111,7 +111,7 @@ typedef struct Map {
 } Map;
 #define MAP_GONE UINT64_MAX // not usable as a key. map_set may move entries; map_del does not
 void map_init(Map *m, Arena *a);
-bool map_get(const Map *m, uint64_t key, uint64_t *value);  // value may be NULL
+bool map_get(const Map *m, uint64_t key, uint64_t *value); // value may be NULL
 void map_set(Map *m, uint64_t key, uint64_t value);
 bool map_del(Map *m, uint64_t key);
 #define map_getp(m, key) map_getp_((m), (uint64_t)(uintptr_t)(key)) // pointer value or NULL
@@ -124,14 +124,18 @@ static inline bool bits_pow2(uint64_t x) { return x && !(x & (x - 1)); }
 static inline int bits_log2(uint64_t x) { return 63 - __builtin_clzll(x); } // x > 0; floor
 static inline uint64_t bits_round_up(uint64_t x, uint64_t to) { return (x + to - 1) / to * to; }
 static inline uint64_t bits_div_up(uint64_t x, uint64_t by) { return (x + by - 1) / by; }
-static inline uint64_t bits_next_pow2(uint64_t x) { return x <= 1 ? 1 : 1ull << (64 - __builtin_clzll(x - 1)); }
-static inline bool bits_mul_overflow(int64_t a, int64_t b, int64_t *r) { return __builtin_mul_overflow(a, b, r); }
+static inline uint64_t bits_next_pow2(uint64_t x) { // 0 where it does not fit
+  return x <= 1 ? 1 : x > 1ull << 63 ? 0 : 1ull << (64 - __builtin_clzll(x - 1));
+}
+static inline bool bits_mul_overflow(int64_t a, int64_t b, int64_t *r) {
+  return __builtin_mul_overflow(a, b, r);
+}
 
 // ---- diagnostics -----------------------------------------------------------------------------------------
 // A Loc is a span in a registered source. line and col count from 1, col in bytes; line 0 = no location.
 // What is printed counts characters, as editors do.
 typedef struct Loc {
-  uint32_t file; // index into Diags' sources
+  uint32_t file;               // index into Diags' sources
   uint32_t line, col, end_col; // end_col: one past the last column on the same line (0 = unknown)
 } Loc;
 #define LOC_NONE ((Loc){0, 0, 0, 0})
@@ -204,7 +208,10 @@ float f16_to_f32(uint16_t h);
 uint16_t f16_from_f32(float f);
 uint16_t f16_from_f64(double d);
 static inline float bf16_to_f32(uint16_t h) {
-  union { uint32_t u; float f; } x = {(uint32_t)h << 16};
+  union {
+    uint32_t u;
+    float f;
+  } x = {(uint32_t)h << 16};
   return x.f;
 }
 uint16_t bf16_from_f32(float f);
@@ -214,7 +221,9 @@ float f8e5m2_to_f32(uint8_t b);
 uint8_t f8e5m2_from_f32(float f);
 
 // A small deterministic generator (splitmix64) for schedules, fuzzers and random fills.
-typedef struct Rng { uint64_t s; } Rng;
+typedef struct Rng {
+  uint64_t s;
+} Rng;
 uint64_t rng_next(Rng *r);
 double rng_unit(Rng *r); // [0, 1)
 

@@ -6,7 +6,7 @@
 // that names every waiting agent, its source line, signal, expected and seen value.
 #ifndef DITRON_INTERP_H
 #define DITRON_INTERP_H
-// (included by ir.h after its types)
+#include "ir/ir.h" // which includes this file after its types
 
 typedef struct InterpMemory {
   void *base;
