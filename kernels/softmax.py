@@ -1,0 +1,19 @@
+"""Row softmax. One instance handles rows pid, pid + grid, ...: any grid up to the number of rows is right."""
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def softmax_kernel(out_ptr, x_ptr, x_row_stride, out_row_stride, n_rows, n_cols, BLOCK_SIZE: tl.constexpr,
+                   num_stages: tl.constexpr = 2):
+    """out[r, :] = exp(x[r, :] - max) / sum. BLOCK_SIZE: a power of two, at least n_cols."""
+    row_start = tl.program_id(0)
+    row_step = tl.num_programs(0)
+    for row in tl.range(row_start, n_rows, row_step, num_stages=num_stages):
+        cols = tl.arange(0, BLOCK_SIZE)
+        mask = cols < n_cols
+        x = tl.load(x_ptr + row * x_row_stride + cols, mask=mask, other=-float('inf')).to(tl.float32)
+        x = x - tl.max(x, axis=0)
+        numerator = tl.exp(x)
+        y = numerator / tl.sum(numerator, axis=0)
+        tl.store(out_ptr + row * out_row_stride + cols, y.to(out_ptr.dtype.element_ty), mask=mask)
