@@ -21,7 +21,7 @@ typedef enum AstKind {
   AOP(Is, "is") AOP(IsNot, "is not") AOP(In, "in") AOP(NotIn, "not in") \
   AOP(And, "and") AOP(Or, "or") AOP(Not, "not") AOP(Neg, "-") AOP(Pos, "+") AOP(Invert, "~")
 typedef enum AstOp {
-#define AOP(name, text) OP_##name,
+#define AOP(name, text) AOP_##name,
   AST_OPS(AOP)
 #undef AOP
 } AstOp;

@@ -1,0 +1,1176 @@
+// Source text to syntax tree: the one door to tree-sitter.
+//
+// tree-sitter's concrete tree is walked once and turned into our own nodes; it is gone when parse_python returns.
+// What a kernel can never use (try, yield, comprehension forms, match, ...) becomes an AST_Other that says what it is,
+// so host code around kernels never fails to load. Only a syntax error anywhere in the file is fatal.
+#include "front/parse.h"
+
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tree_sitter/api.h>
+
+extern const TSLanguage *tree_sitter_python(void);
+
+// Node types of the grammar that are told apart here. Others become AST_Other.
+#define TS_KINDS(T) \
+  T(module) T(comment) T(block) T(identifier) T(integer) T(float) T(string) T(concatenated_string) T(string_start) \
+  T(string_content) T(string_end) T(interpolation) T(format_specifier) T(format_expression) T(type_conversion) \
+  T(true) T(false) T(none) T(ellipsis) T(tuple) T(list) T(set) T(dictionary) T(pair) T(dictionary_splat) T(list_splat) \
+  T(parenthesized_expression) T(parenthesized_list_splat) T(attribute) T(subscript) T(slice) T(call) T(argument_list) \
+  T(keyword_argument) T(unary_operator) T(not_operator) T(binary_operator) T(boolean_operator) T(comparison_operator) \
+  T(conditional_expression) T(lambda) T(named_expression) T(list_comprehension) T(generator_expression) \
+  T(set_comprehension) T(dictionary_comprehension) T(for_in_clause) T(if_clause) T(expression_list) T(pattern_list) \
+  T(tuple_pattern) T(list_pattern) T(list_splat_pattern) T(dictionary_splat_pattern) T(type) T(await) T(yield) \
+  T(expression_statement) T(assignment) T(augmented_assignment) T(if_statement) T(elif_clause) T(else_clause) \
+  T(for_statement) T(while_statement) T(with_statement) T(with_clause) T(with_item) T(as_pattern) T(as_pattern_target) \
+  T(return_statement) T(break_statement) T(continue_statement) T(pass_statement) T(assert_statement) \
+  T(raise_statement) T(try_statement) T(except_clause) T(except_group_clause) T(finally_clause) T(global_statement) \
+  T(nonlocal_statement) T(delete_statement) T(print_statement) T(exec_statement) T(match_statement) \
+  T(type_alias_statement) T(function_definition) T(decorated_definition) T(decorator) T(class_definition) \
+  T(parameters) T(lambda_parameters) T(typed_parameter) T(default_parameter) T(typed_default_parameter) \
+  T(keyword_separator) T(positional_separator) T(import_statement) T(import_from_statement) \
+  T(future_import_statement) T(relative_import) T(import_prefix) T(dotted_name) T(aliased_import) T(wildcard_import)
+typedef enum TsKind {
+  TS_unknown,
+#define T(name) TS_##name,
+  TS_KINDS(T)
+#undef T
+  TS_COUNT
+} TsKind;
+static const char *const ts_kind_names[] = {
+  "",
+#define T(name) #name,
+  TS_KINDS(T)
+#undef T
+};
+
+#define TS_FIELDS(F) \
+  F(name) F(value) F(left) F(right) F(type) F(condition) F(consequence) F(alternative) F(body) F(parameters) \
+  F(return_type) F(function) F(arguments) F(object) F(attribute) F(subscript) F(operator) F(operators) F(argument) \
+  F(alias) F(module_name) F(definition) F(superclasses) F(expression) F(type_conversion) F(format_specifier) F(cause)
+typedef enum TsField {
+  TF_none,
+#define F(name) TF_##name,
+  TS_FIELDS(F)
+#undef F
+  TF_COUNT
+} TsField;
+
+typedef struct Conv {
+  Arena *a;
+  Diags *d;
+  Strings *strings;
+  uint32_t file;
+  const char *text;
+  uint32_t len;
+  uint8_t *kinds;  // TsKind by TSSymbol
+  uint8_t *fields; // TsField by TSFieldId
+  int depth;
+  bool failed; // an error was reported; unwind
+} Conv;
+
+typedef struct Kid {
+  TSNode ts;
+  TsKind kind;
+  TsField field;
+  bool named;
+} Kid;
+typedef struct Kids {
+  Vec(Kid) v;
+} Kids;
+
+static TsKind kind_of(const Conv *c, TSNode n) {
+  const TSSymbol s = ts_node_symbol(n);
+  return s == (TSSymbol)-1 ? TS_unknown : (TsKind)c->kinds[s];
+}
+
+// All children but comments, with their fields. Linear, unlike ts_node_child.
+static Kids kids_of(Conv *c, TSNode n) {
+  Kids k = {{0}};
+  TSTreeCursor cur = ts_tree_cursor_new(n);
+  if (ts_tree_cursor_goto_first_child(&cur)) do {
+      const TSNode ts = ts_tree_cursor_current_node(&cur);
+      if (ts_node_is_extra(ts)) continue;
+      const Kid kid = {ts, kind_of(c, ts), (TsField)c->fields[ts_tree_cursor_current_field_id(&cur)],
+                       ts_node_is_named(ts)};
+      vec_push(c->a, &k.v, kid);
+    } while (ts_tree_cursor_goto_next_sibling(&cur));
+  ts_tree_cursor_delete(&cur);
+  return k;
+}
+
+static Loc loc_of_bytes(const Conv *c, TSPoint start, uint32_t b, uint32_t e) {
+  const char *nl = memchr(c->text + b, '\n', e - b);
+  const uint32_t n = nl ? (uint32_t)(nl - (c->text + b)) : e - b;
+  return (Loc){c->file, start.row + 1, start.column + 1, start.column + 1 + (n ? n : 1)};
+}
+
+static Loc loc_of(const Conv *c, TSNode n) {
+  return loc_of_bytes(c, ts_node_start_point(n), ts_node_start_byte(n), ts_node_end_byte(n));
+}
+
+static Node *node_new(Conv *c, AstKind kind, TSNode ts) {
+  Node *n = arena_new(c->a, Node);
+  n->kind = kind;
+  n->loc = loc_of(c, ts);
+  return n;
+}
+
+static const Str *text_of(Conv *c, TSNode n) {
+  const uint32_t b = ts_node_start_byte(n), e = ts_node_end_byte(n);
+  return str_intern(c->strings, c->text + b, e - b);
+}
+
+static bool text_is(const Conv *c, TSNode n, const char *s) {
+  const uint32_t b = ts_node_start_byte(n), e = ts_node_end_byte(n);
+  return strlen(s) == e - b && !memcmp(c->text + b, s, e - b);
+}
+
+static Node *node_other(Conv *c, TSNode ts, const char *what) {
+  Node *n = node_new(c, AST_Other, ts);
+  n->name = str_cstr(c->strings, what);
+  return n;
+}
+
+static Node *conv_expr(Conv *c, TSNode ts);
+static void conv_block(Conv *c, TSNode ts, NodeVec *out);
+
+static const Kid *kid_by_field(const Kids *k, TsField f) {
+  for (uint32_t i = 0; i < k->v.len; i++)
+    if (k->v.data[i].field == f) return &k->v.data[i];
+  return NULL;
+}
+
+static Node *expr_by_field(Conv *c, const Kids *k, TsField f) {
+  const Kid *kid = kid_by_field(k, f);
+  return kid ? conv_expr(c, kid->ts) : NULL;
+}
+
+static void named_exprs(Conv *c, const Kids *k, NodeVec *out) {
+  for (uint32_t i = 0; i < k->v.len; i++)
+    if (k->v.data[i].named) vec_push(c->a, out, conv_expr(c, k->v.data[i].ts));
+}
+
+// ---- literals ------------------------------------------------------------------------------------
+static Node *conv_int(Conv *c, TSNode ts) {
+  const Str *s = text_of(c, ts);
+  unsigned base = 10;
+  uint32_t i = 0;
+  if (s->len > 2 && s->s[0] == '0' && strchr("xXoObB", s->s[1])) {
+    base = s->s[1] == 'x' || s->s[1] == 'X' ? 16 : s->s[1] == 'o' || s->s[1] == 'O' ? 8 : 2;
+    i = 2;
+  }
+  Node *n = node_new(c, AST_Int, ts);
+  for (; i < s->len; i++) {
+    const char ch = s->s[i];
+    if (ch == '_') continue;
+    const int digit = ch >= '0' && ch <= '9'   ? ch - '0'
+                      : ch >= 'a' && ch <= 'f' ? ch - 'a' + 10
+                      : ch >= 'A' && ch <= 'F' ? ch - 'A' + 10
+                                               : 99;
+    if ((unsigned)digit >= base) return node_other(c, ts, "a complex number or a suffixed integer");
+    if (__builtin_mul_overflow(n->ival, (AstInt)base, &n->ival) ||
+        __builtin_add_overflow(n->ival, (AstInt)digit, &n->ival))
+      return node_other(c, ts, "an integer beyond 127 bits");
+  }
+  return n;
+}
+
+static Node *conv_float(Conv *c, TSNode ts) {
+  const Str *s = text_of(c, ts);
+  char *buf = arena_alloc(c->a, s->len + 1, 1);
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < s->len; i++)
+    if (s->s[i] != '_') buf[n++] = s->s[i];
+  if (n && (buf[n - 1] == 'j' || buf[n - 1] == 'J')) return node_other(c, ts, "a complex number");
+  // strtod follows the process's locale, where the decimal point may be a comma
+  const locale_t plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
+  const locale_t before = plain ? uselocale(plain) : (locale_t)0;
+  Node *e = node_new(c, AST_Float, ts);
+  e->fval = strtod(buf, NULL);
+  if (plain) {
+    uselocale(before);
+    freelocale(plain);
+  }
+  return e;
+}
+
+typedef Vec(char) CharVec;
+
+static void put_byte(Conv *c, CharVec *v, unsigned b) {
+  vec_push(c->a, v, (char)b);
+}
+
+static void put_utf8(Conv *c, CharVec *v, uint32_t u) {
+  if (u < 0x80) {
+    put_byte(c, v, u);
+  } else if (u < 0x800) {
+    put_byte(c, v, 0xC0 | u >> 6);
+    put_byte(c, v, 0x80 | (u & 63));
+  } else if (u < 0x10000) {
+    put_byte(c, v, 0xE0 | u >> 12);
+    put_byte(c, v, 0x80 | (u >> 6 & 63));
+    put_byte(c, v, 0x80 | (u & 63));
+  } else {
+    put_byte(c, v, 0xF0 | (u >> 18 & 7));
+    put_byte(c, v, 0x80 | (u >> 12 & 63));
+    put_byte(c, v, 0x80 | (u >> 6 & 63));
+    put_byte(c, v, 0x80 | (u & 63));
+  }
+}
+
+static int hex_value(char ch) {
+  if (ch >= '0' && ch <= '9') return ch - '0';
+  if (ch >= 'a' && ch <= 'f') return ch - 'a' + 10;
+  if (ch >= 'A' && ch <= 'F') return ch - 'A' + 10;
+  return -1;
+}
+
+// Appends source bytes [b, e) of a string's inside, escapes resolved unless raw. Doubled braces fold in an f-string.
+static void put_string_part(Conv *c, CharVec *v, uint32_t b, uint32_t e, bool raw, bool braces) {
+  const char *s = c->text;
+  for (uint32_t i = b; i < e; i++) {
+    if (braces && (s[i] == '{' || s[i] == '}') && i + 1 < e && s[i + 1] == s[i]) i++;
+    if (raw || s[i] != '\\' || i + 1 >= e) {
+      put_byte(c, v, (unsigned char)s[i]);
+      continue;
+    }
+    const char ch = s[++i];
+    static const char from[] = "\\'\"abfnrtv", to[] = "\\'\"\a\b\f\n\r\t\v";
+    const char *at = ch ? strchr(from, ch) : NULL;
+    if (at) {
+      put_byte(c, v, (unsigned char)to[at - from]);
+    } else if (ch == '\n') { // continued line
+    } else if (ch >= '0' && ch <= '7') {
+      unsigned u = 0;
+      for (int k = 0; k < 3 && i < e && s[i] >= '0' && s[i] <= '7'; k++) u = u * 8 + (unsigned)(s[i++] - '0');
+      i--;
+      put_utf8(c, v, u);
+    } else if (ch == 'x' || ch == 'u' || ch == 'U') {
+      const int digits = ch == 'x' ? 2 : ch == 'u' ? 4 : 8;
+      uint32_t u = 0;
+      int k = 0;
+      for (; k < digits && i + 1 < e && hex_value(s[i + 1]) >= 0; k++) u = u * 16 + (uint32_t)hex_value(s[++i]);
+      put_utf8(c, v, u > 0x10FFFF ? 0xFFFD : u);
+    } else {
+      put_byte(c, v, '\\');
+      put_byte(c, v, (unsigned char)ch);
+    }
+  }
+}
+
+static void push_text(Conv *c, Node *parts, TSNode ts, CharVec *v) {
+  if (!v->len) return;
+  Node *last = parts->list.len ? vec_last(&parts->list) : NULL;
+  if (last && last->kind == AST_Str) { // neighbours join
+    CharVec both = {0};
+    for (uint32_t i = 0; i < last->name->len; i++) put_byte(c, &both, (unsigned char)last->name->s[i]);
+    for (uint32_t i = 0; i < v->len; i++) put_byte(c, &both, (unsigned char)v->data[i]);
+    last->name = str_intern(c->strings, both.data, both.len);
+  } else {
+    Node *s = node_new(c, AST_Str, ts);
+    s->name = str_intern(c->strings, v->data, v->len);
+    vec_push(c->a, &parts->list, s);
+  }
+  v->len = 0;
+}
+
+static Node *conv_interpolation(Conv *c, TSNode ts) {
+  const Kids k = kids_of(c, ts);
+  Node *n = node_new(c, AST_FValue, ts);
+  n->a = expr_by_field(c, &k, TF_expression);
+  if (!n->a) return node_other(c, ts, "an f-string field without a value");
+  const Kid *conv = kid_by_field(&k, TF_type_conversion);
+  if (conv) n->op = (uint8_t)c->text[ts_node_start_byte(conv->ts) + 1];
+  const Kid *spec = kid_by_field(&k, TF_format_specifier);
+  if (spec) {
+    const uint32_t b = ts_node_start_byte(spec->ts) + 1, e = ts_node_end_byte(spec->ts); // past the colon
+    if (memchr(c->text + b, '{', e - b)) return node_other(c, ts, "a computed format in an f-string");
+    n->name = str_intern(c->strings, c->text + b, e - b);
+  }
+  for (uint32_t i = 0; i < k.v.len; i++)
+    if (!k.v.data[i].named && text_is(c, k.v.data[i].ts, "=")) n->op = 'r', n->name2 = text_of(c, ts);
+  return n;
+}
+
+// Appends one string literal to the parts of a Str-or-FStr under construction; false for bytes.
+static bool conv_string_into(Conv *c, TSNode ts, Node *parts) {
+  const Kids k = kids_of(c, ts);
+  bool raw = false, format = false;
+  uint32_t at = ts_node_end_byte(ts);
+  CharVec text = {0};
+  for (uint32_t i = 0; i < k.v.len; i++) {
+    const Kid *kid = &k.v.data[i];
+    const uint32_t b = ts_node_start_byte(kid->ts), e = ts_node_end_byte(kid->ts);
+    if (kid->kind == TS_string_start) {
+      for (uint32_t p = b; p < e; p++) {
+        if (c->text[p] == 'b' || c->text[p] == 'B') return false;
+        raw |= c->text[p] == 'r' || c->text[p] == 'R';
+        format |= c->text[p] == 'f' || c->text[p] == 'F';
+      }
+      at = e;
+    } else if (kid->kind == TS_interpolation) {
+      put_string_part(c, &text, at, b, raw, format);
+      push_text(c, parts, ts, &text);
+      Node *f = conv_interpolation(c, kid->ts);
+      if (f->name2) { // f"{x = }": the source of the field, then its value
+        const char *eq = memchr(f->name2->s, '=', f->name2->len);
+        const uint32_t head = eq ? (uint32_t)(eq - f->name2->s) : 0;
+        put_string_part(c, &text, b + 1, b + head + 1, true, false);
+        push_text(c, parts, ts, &text);
+        f->name2 = NULL;
+      }
+      vec_push(c->a, &parts->list, f);
+      at = e;
+    } else if (kid->kind == TS_string_end) {
+      put_string_part(c, &text, at, b, raw, format);
+      push_text(c, parts, ts, &text);
+      at = e;
+    }
+  }
+  return true;
+}
+
+static Node *conv_string(Conv *c, TSNode ts, bool concatenated) {
+  Node *parts = node_new(c, AST_FStr, ts);
+  bool ok = true;
+  if (concatenated) {
+    const Kids k = kids_of(c, ts);
+    for (uint32_t i = 0; i < k.v.len && ok; i++) ok = conv_string_into(c, k.v.data[i].ts, parts);
+  } else {
+    ok = conv_string_into(c, ts, parts);
+  }
+  if (!ok) return node_other(c, ts, "a bytes literal");
+  if (parts->list.len == 1 && parts->list.data[0]->kind == AST_Str) {
+    parts->list.data[0]->loc = parts->loc;
+    return parts->list.data[0];
+  }
+  if (!parts->list.len) {
+    parts->kind = AST_Str;
+    parts->name = str_cstr(c->strings, "");
+  }
+  return parts;
+}
+
+// ---- expressions ---------------------------------------------------------------------------------
+static int binary_op_of(const Conv *c, TSNode ts) {
+  for (int op = AOP_Add; op <= AOP_Shr; op++)
+    if (text_is(c, ts, ast_op_text((AstOp)op))) return op;
+  return -1;
+}
+
+static Node *conv_compare(Conv *c, TSNode ts) {
+  const Kids k = kids_of(c, ts);
+  Node *first = NULL, *n = NULL;
+  int op = -1;
+  for (uint32_t i = 0; i < k.v.len; i++) {
+    const Kid *kid = &k.v.data[i];
+    if (kid->field == TF_operators || !kid->named) {
+      op = text_is(c, kid->ts, "<>") ? AOP_Ne : -1;
+      for (int o = AOP_Eq; o <= AOP_NotIn && op < 0; o++)
+        if (text_is(c, kid->ts, ast_op_text((AstOp)o))) op = o;
+      // `is  not` and `not  in` may be spelled with any white space
+      if (op < 0) op = c->text[ts_node_start_byte(kid->ts)] == 'n' ? AOP_NotIn : AOP_IsNot;
+      continue;
+    }
+    Node *x = conv_expr(c, kid->ts);
+    if (!first) {
+      first = x;
+    } else if (!n) {
+      n = node_new(c, AST_Compare, ts);
+      n->op = (uint8_t)op, n->a = first, n->b = x;
+    } else {
+      Node *more = node_new(c, AST_Compare, kid->ts);
+      more->op = (uint8_t)op, more->b = x;
+      vec_push(c->a, &n->list, more);
+    }
+  }
+  return n ? n : node_other(c, ts, "a comparison");
+}
+
+static void conv_args(Conv *c, TSNode ts, NodeVec *args, NodeVec *kwargs) {
+  const Kids k = kids_of(c, ts);
+  for (uint32_t i = 0; i < k.v.len; i++) {
+    const Kid *kid = &k.v.data[i];
+    if (!kid->named) continue;
+    if (kid->kind == TS_keyword_argument) {
+      const Kids kk = kids_of(c, kid->ts);
+      const Kid *name = kid_by_field(&kk, TF_name);
+      Node *kw = node_new(c, AST_Keyword, kid->ts);
+      kw->name = name ? text_of(c, name->ts) : NULL;
+      kw->a = expr_by_field(c, &kk, TF_value);
+      vec_push(c->a, kwargs, kw);
+    } else if (kid->kind == TS_dictionary_splat) {
+      const Kids kk = kids_of(c, kid->ts);
+      NodeVec v = {0};
+      named_exprs(c, &kk, &v);
+      Node *kw = node_new(c, AST_Keyword, kid->ts);
+      kw->a = v.len ? v.data[0] : node_other(c, kid->ts, "an empty **");
+      vec_push(c->a, kwargs, kw);
+    } else {
+      vec_push(c->a, args, conv_expr(c, kid->ts));
+    }
+  }
+}
+
+static Node *conv_call(Conv *c, TSNode ts) {
+  const Kids k = kids_of(c, ts);
+  Node *n = node_new(c, AST_Call, ts);
+  n->a = expr_by_field(c, &k, TF_function);
+  const Kid *args = kid_by_field(&k, TF_arguments);
+  if (args && args->kind == TS_argument_list)
+    conv_args(c, args->ts, &n->list, &n->list2);
+  else if (args)
+    vec_push(c->a, &n->list, conv_expr(c, args->ts)); // f(x for x in y)
+  return n;
+}
+
+static Node *conv_slice(Conv *c, TSNode ts) {
+  const Kids k = kids_of(c, ts);
+  Node *n = node_new(c, AST_Slice, ts);
+  Node **const slot[3] = {&n->a, &n->b, &n->c};
+  int at = 0;
+  for (uint32_t i = 0; i < k.v.len; i++) {
+    if (k.v.data[i].named) {
+      if (at < 3) *slot[at] = conv_expr(c, k.v.data[i].ts);
+    } else {
+      at++;
+    }
+  }
+  return n;
+}
+
+static Node *conv_subscript(Conv *c, TSNode ts) {
+  const Kids k = kids_of(c, ts);
+  Node *n = node_new(c, AST_Subscript, ts);
+  n->a = expr_by_field(c, &k, TF_value);
+  for (uint32_t i = 0; i < k.v.len; i++) {
+    if (k.v.data[i].field == TF_subscript && k.v.data[i].named)
+      vec_push(c->a, &n->list, conv_expr(c, k.v.data[i].ts));
+    else if (!k.v.data[i].named && text_is(c, k.v.data[i].ts, ","))
+      n->op = 1;
+  }
+  return n;
+}
+
+static Node *conv_params_into(Conv *c, TSNode ts, NodeVec *out);
+
+static Node *conv_dict(Conv *c, TSNode ts) {
+  const Kids k = kids_of(c, ts);
+  Node *n = node_new(c, AST_Dict, ts);
+  for (uint32_t i = 0; i < k.v.len; i++) {
+    const Kid *kid = &k.v.data[i];
+    if (!kid->named) continue;
+    const Kids kk = kids_of(c, kid->ts);
+    NodeVec v = {0};
+    named_exprs(c, &kk, &v);
+    if (kid->kind == TS_pair && v.len == 2) {
+      vec_push(c->a, &n->list, v.data[0]);
+      vec_push(c->a, &n->list2, v.data[1]);
+    } else if (kid->kind == TS_dictionary_splat && v.len == 1) {
+      vec_push(c->a, &n->list, node_new(c, AST_Star, kid->ts));
+      vec_push(c->a, &n->list2, v.data[0]);
+    }
+  }
+  return n;
+}
+
+static Node *conv_list_comp(Conv *c, TSNode ts) {
+  const Kids k = kids_of(c, ts);
+  Node *n = node_new(c, AST_ListComp, ts);
+  n->a = expr_by_field(c, &k, TF_body);
+  for (uint32_t i = 0; i < k.v.len; i++) {
+    const Kid *kid = &k.v.data[i];
+    if (kid->kind != TS_for_in_clause && kid->kind != TS_if_clause) continue;
+    const Kids kk = kids_of(c, kid->ts);
+    Node *cl = node_new(c, kid->kind == TS_for_in_clause ? AST_CompFor : AST_CompIf, kid->ts);
+    if (kid->kind == TS_for_in_clause) {
+      cl->a = expr_by_field(c, &kk, TF_left);
+      cl->b = expr_by_field(c, &kk, TF_right);
+    } else {
+      NodeVec v = {0};
+      named_exprs(c, &kk, &v);
+      cl->a = v.len ? v.data[0] : NULL;
+    }
+    vec_push(c->a, &n->list, cl);
+  }
+  return n;
+}
+
+static Node *conv_items(Conv *c, TSNode ts, AstKind kind) {
+  const Kids k = kids_of(c, ts);
+  Node *n = node_new(c, kind, ts);
+  named_exprs(c, &k, &n->list);
+  return n;
+}
+
+static Node *conv_first(Conv *c, TSNode ts, const char *what) {
+  const Kids k = kids_of(c, ts);
+  for (uint32_t i = 0; i < k.v.len; i++)
+    if (k.v.data[i].named) return conv_expr(c, k.v.data[i].ts);
+  return node_other(c, ts, what);
+}
+
+static Node *conv_expr_inner(Conv *c, TSNode ts) {
+  const TsKind kind = kind_of(c, ts);
+  switch (kind) {
+  case TS_identifier: {
+    Node *n = node_new(c, AST_Name, ts);
+    n->name = text_of(c, ts);
+    return n;
+  }
+  case TS_integer: return conv_int(c, ts);
+  case TS_float: return conv_float(c, ts);
+  case TS_string: return conv_string(c, ts, false);
+  case TS_concatenated_string: return conv_string(c, ts, true);
+  case TS_true:
+  case TS_false: {
+    Node *n = node_new(c, AST_Bool, ts);
+    n->op = kind == TS_true;
+    return n;
+  }
+  case TS_none: return node_new(c, AST_None, ts);
+  case TS_ellipsis: return node_new(c, AST_Ellipsis, ts);
+  case TS_tuple:
+  case TS_tuple_pattern:
+  case TS_expression_list:
+  case TS_pattern_list: return conv_items(c, ts, AST_Tuple);
+  case TS_list:
+  case TS_list_pattern: return conv_items(c, ts, AST_List);
+  case TS_dictionary: return conv_dict(c, ts);
+  case TS_parenthesized_expression:
+  case TS_parenthesized_list_splat:
+  case TS_type:
+  case TS_as_pattern_target: return conv_first(c, ts, "an empty expression");
+  case TS_list_splat:
+  case TS_list_splat_pattern: {
+    Node *n = node_new(c, AST_Star, ts);
+    n->a = conv_first(c, ts, "an empty *");
+    return n;
+  }
+  case TS_attribute: {
+    const Kids k = kids_of(c, ts);
+    const Kid *name = kid_by_field(&k, TF_attribute);
+    Node *n = node_new(c, AST_Attr, ts);
+    n->a = expr_by_field(c, &k, TF_object);
+    n->name = name ? text_of(c, name->ts) : str_cstr(c->strings, "");
+    return n;
+  }
+  case TS_subscript: return conv_subscript(c, ts);
+  case TS_slice: return conv_slice(c, ts);
+  case TS_call: return conv_call(c, ts);
+  case TS_unary_operator:
+  case TS_not_operator: {
+    const Kids k = kids_of(c, ts);
+    Node *n = node_new(c, AST_Unary, ts);
+    n->a = expr_by_field(c, &k, TF_argument);
+    const char ch = c->text[ts_node_start_byte(ts)];
+    n->op = kind == TS_not_operator ? AOP_Not : ch == '-' ? AOP_Neg : ch == '+' ? AOP_Pos : AOP_Invert;
+    return n;
+  }
+  case TS_binary_operator:
+  case TS_boolean_operator: {
+    const Kids k = kids_of(c, ts);
+    const Kid *op = kid_by_field(&k, TF_operator);
+    Node *n = node_new(c, kind == TS_binary_operator ? AST_Binary : AST_BoolOp, ts);
+    n->a = expr_by_field(c, &k, TF_left);
+    n->b = expr_by_field(c, &k, TF_right);
+    const int o = !op                           ? -1
+                  : kind == TS_binary_operator ? binary_op_of(c, op->ts)
+                  : text_is(c, op->ts, "and")  ? AOP_And
+                                               : AOP_Or;
+    if (o < 0) return node_other(c, ts, "this operator");
+    n->op = (uint8_t)o;
+    return n;
+  }
+  case TS_comparison_operator: return conv_compare(c, ts);
+  case TS_conditional_expression: {
+    const Kids k = kids_of(c, ts);
+    NodeVec v = {0};
+    named_exprs(c, &k, &v);
+    if (v.len != 3) return node_other(c, ts, "a conditional expression");
+    Node *n = node_new(c, AST_IfExp, ts);
+    n->b = v.data[0], n->a = v.data[1], n->c = v.data[2];
+    return n;
+  }
+  case TS_lambda: {
+    const Kids k = kids_of(c, ts);
+    const Kid *params = kid_by_field(&k, TF_parameters);
+    Node *n = node_new(c, AST_Lambda, ts);
+    if (params) conv_params_into(c, params->ts, &n->list);
+    n->a = expr_by_field(c, &k, TF_body);
+    return n;
+  }
+  case TS_named_expression: {
+    const Kids k = kids_of(c, ts);
+    const Kid *name = kid_by_field(&k, TF_name);
+    Node *n = node_new(c, AST_Named, ts);
+    n->name = name ? text_of(c, name->ts) : NULL;
+    n->a = expr_by_field(c, &k, TF_value);
+    return n;
+  }
+  case TS_list_comprehension:
+  case TS_generator_expression: return conv_list_comp(c, ts);
+  case TS_set: return node_other(c, ts, "a set");
+  case TS_set_comprehension: return node_other(c, ts, "a set comprehension");
+  case TS_dictionary_comprehension: return node_other(c, ts, "a dictionary comprehension");
+  case TS_await: return node_other(c, ts, "await");
+  case TS_yield: return node_other(c, ts, "yield");
+  case TS_as_pattern: return node_other(c, ts, "an `as` pattern");
+  case TS_assignment: return node_other(c, ts, "an assignment inside an expression");
+  default: return node_other(c, ts, arena_printf(c->a, "'%s'", ts_node_type(ts)));
+  }
+}
+
+// One more level of nesting; false (with the error reported once) where there are too many.
+static bool enter(Conv *c, TSNode ts) {
+  if (c->failed) return false;
+  if (++c->depth <= PARSE_MAX_DEPTH) return true;
+  c->depth--;
+  c->failed = true;
+  diag(c->d, DIAG_ERROR, loc_of(c, ts), "the program nests more than %d levels deep", PARSE_MAX_DEPTH);
+  diag_hint(c->d, "split the expression or the blocks around it");
+  return false;
+}
+
+static Node *conv_expr(Conv *c, TSNode ts) {
+  if (!enter(c, ts)) return node_other(c, ts, "a nested expression");
+  Node *n = conv_expr_inner(c, ts);
+  c->depth--;
+  return n;
+}
+
+// ---- statements ----------------------------------------------------------------------------------
+static Node *conv_param(Conv *c, TSNode ts, TsKind kind) {
+  Node *p = node_new(c, AST_Param, ts);
+  const Kids k = kids_of(c, ts);
+  const Kid *name = NULL;
+  switch (kind) {
+  case TS_identifier: p->name = text_of(c, ts); return p;
+  case TS_typed_parameter:
+    for (uint32_t i = 0; i < k.v.len && !name; i++)
+      if (k.v.data[i].named && k.v.data[i].field != TF_type) name = &k.v.data[i];
+    p->a = expr_by_field(c, &k, TF_type);
+    break;
+  case TS_default_parameter:
+  case TS_typed_default_parameter:
+    name = kid_by_field(&k, TF_name);
+    p->a = expr_by_field(c, &k, TF_type);
+    p->b = expr_by_field(c, &k, TF_value);
+    break;
+  default:
+    for (uint32_t i = 0; i < k.v.len && !name; i++)
+      if (k.v.data[i].named) name = &k.v.data[i];
+    p->op = kind == TS_dictionary_splat_pattern ? PARAM_STARSTAR : PARAM_STAR;
+    break;
+  }
+  if (name && (name->kind == TS_list_splat_pattern || name->kind == TS_dictionary_splat_pattern)) { // *args: ann
+    p->op = name->kind == TS_list_splat_pattern ? PARAM_STAR : PARAM_STARSTAR;
+    const Kids kk = kids_of(c, name->ts);
+    for (uint32_t i = 0; i < kk.v.len; i++)
+      if (kk.v.data[i].named) p->name = text_of(c, kk.v.data[i].ts);
+  } else if (name) {
+    p->name = text_of(c, name->ts);
+  }
+  if (!p->name) p->name = str_cstr(c->strings, "_");
+  return p;
+}
+
+static Node *conv_params_into(Conv *c, TSNode ts, NodeVec *out) {
+  const Kids k = kids_of(c, ts);
+  bool kwonly = false;
+  for (uint32_t i = 0; i < k.v.len; i++) {
+    const Kid *kid = &k.v.data[i];
+    if (kid->kind == TS_keyword_separator) kwonly = true;
+    if (!kid->named || kid->kind == TS_keyword_separator || kid->kind == TS_positional_separator) continue;
+    Node *p = conv_param(c, kid->ts, kid->kind);
+    if (kwonly && p->op == PARAM_PLAIN) p->op = PARAM_KWONLY;
+    if (p->op == PARAM_STAR) kwonly = true;
+    vec_push(c->a, out, p);
+  }
+  return NULL;
+}
+
+static Node *conv_funcdef(Conv *c, TSNode ts) {
+  const Kids k = kids_of(c, ts);
+  if (k.v.len && text_is(c, k.v.data[0].ts, "async")) return node_other(c, ts, "an async function");
+  Node *n = node_new(c, AST_FuncDef, ts);
+  const Kid *name = kid_by_field(&k, TF_name), *params = kid_by_field(&k, TF_parameters),
+            *body = kid_by_field(&k, TF_body);
+  n->name = name ? text_of(c, name->ts) : str_cstr(c->strings, "");
+  if (params) conv_params_into(c, params->ts, &n->list);
+  n->a = expr_by_field(c, &k, TF_return_type);
+  if (body) conv_block(c, body->ts, &n->list2);
+  return n;
+}
+
+static Node *conv_classdef(Conv *c, TSNode ts) {
+  const Kids k = kids_of(c, ts);
+  Node *n = node_new(c, AST_ClassDef, ts);
+  const Kid *name = kid_by_field(&k, TF_name), *bases = kid_by_field(&k, TF_superclasses),
+            *body = kid_by_field(&k, TF_body);
+  n->name = name ? text_of(c, name->ts) : str_cstr(c->strings, "");
+  NodeVec metaclass = {0};
+  if (bases) conv_args(c, bases->ts, &n->list, &metaclass);
+  if (body) conv_block(c, body->ts, &n->list2);
+  return n;
+}
+
+static Node *conv_stmt(Conv *c, TSNode ts, TsKind kind);
+
+static Node *conv_decorated(Conv *c, TSNode ts) {
+  const Kids k = kids_of(c, ts);
+  const Kid *def = kid_by_field(&k, TF_definition);
+  if (!def) return node_other(c, ts, "a decorated definition");
+  Node *n = conv_stmt(c, def->ts, def->kind);
+  for (uint32_t i = 0; i < k.v.len; i++)
+    if (k.v.data[i].kind == TS_decorator)
+      vec_push(c->a, &n->list3, conv_first(c, k.v.data[i].ts, "an empty decorator"));
+  return n;
+}
+
+// `import a.b as c` and `from m import x as y`: the names, one Alias each.
+static void conv_import_names(Conv *c, const Kids *k, NodeVec *out) {
+  for (uint32_t i = 0; i < k->v.len; i++) {
+    const Kid *kid = &k->v.data[i];
+    if (kid->kind == TS_wildcard_import) {
+      Node *al = node_new(c, AST_Alias, kid->ts);
+      al->name = str_cstr(c->strings, "*");
+      vec_push(c->a, out, al);
+    }
+    if (kid->field != TF_name) continue;
+    Node *al = node_new(c, AST_Alias, kid->ts);
+    if (kid->kind == TS_aliased_import) {
+      const Kids kk = kids_of(c, kid->ts);
+      const Kid *name = kid_by_field(&kk, TF_name), *alias = kid_by_field(&kk, TF_alias);
+      al->name = name ? text_of(c, name->ts) : NULL;
+      al->name2 = alias ? text_of(c, alias->ts) : NULL;
+    } else {
+      al->name = text_of(c, kid->ts);
+    }
+    if (al->name) vec_push(c->a, out, al);
+  }
+}
+
+static Node *conv_import_from(Conv *c, TSNode ts) {
+  const Kids k = kids_of(c, ts);
+  Node *n = node_new(c, AST_ImportFrom, ts);
+  const Kid *mod = kid_by_field(&k, TF_module_name);
+  n->name = str_cstr(c->strings, "");
+  if (mod && mod->kind == TS_relative_import) {
+    const Kids kk = kids_of(c, mod->ts);
+    for (uint32_t i = 0; i < kk.v.len; i++) {
+      if (kk.v.data[i].kind == TS_dotted_name) n->name = text_of(c, kk.v.data[i].ts);
+      if (kk.v.data[i].kind == TS_import_prefix) {
+        const Str *dots = text_of(c, kk.v.data[i].ts);
+        for (uint32_t j = 0; j < dots->len && n->op < 100; j++) n->op += dots->s[j] == '.';
+      }
+    }
+  } else if (mod) {
+    n->name = text_of(c, mod->ts);
+  }
+  conv_import_names(c, &k, &n->list);
+  return n;
+}
+
+static Node *conv_if(Conv *c, TSNode ts) {
+  const Kids k = kids_of(c, ts);
+  Node *first = node_new(c, AST_If, ts), *at = first;
+  first->a = expr_by_field(c, &k, TF_condition);
+  const Kid *then = kid_by_field(&k, TF_consequence);
+  if (then) conv_block(c, then->ts, &first->list);
+  for (uint32_t i = 0; i < k.v.len; i++) {
+    const Kid *kid = &k.v.data[i];
+    if (kid->kind != TS_elif_clause && kid->kind != TS_else_clause) continue;
+    const Kids kk = kids_of(c, kid->ts);
+    if (kid->kind == TS_elif_clause) {
+      Node *n = node_new(c, AST_If, kid->ts);
+      n->a = expr_by_field(c, &kk, TF_condition);
+      const Kid *body = kid_by_field(&kk, TF_consequence);
+      if (body) conv_block(c, body->ts, &n->list);
+      vec_push(c->a, &at->list2, n);
+      at = n;
+      if (!enter(c, kid->ts)) return first; // an elif nests as an if in an else
+    } else {
+      const Kid *body = kid_by_field(&kk, TF_body);
+      if (body) conv_block(c, body->ts, &at->list2);
+    }
+  }
+  for (const Node *n = first; n != at; n = vec_last(&n->list2)) c->depth--;
+  return first;
+}
+
+static void conv_else_into(Conv *c, const Kids *k, NodeVec *out) {
+  const Kid *els = kid_by_field(k, TF_alternative);
+  if (!els) return;
+  const Kids kk = kids_of(c, els->ts);
+  const Kid *body = kid_by_field(&kk, TF_body);
+  if (body) conv_block(c, body->ts, out);
+}
+
+static Node *conv_loop(Conv *c, TSNode ts, TsKind kind) {
+  const Kids k = kids_of(c, ts);
+  if (k.v.len && text_is(c, k.v.data[0].ts, "async")) return node_other(c, ts, "async for");
+  Node *n = node_new(c, kind == TS_for_statement ? AST_For : AST_While, ts);
+  if (kind == TS_for_statement) {
+    n->a = expr_by_field(c, &k, TF_left);
+    n->b = expr_by_field(c, &k, TF_right);
+  } else {
+    n->a = expr_by_field(c, &k, TF_condition);
+  }
+  const Kid *body = kid_by_field(&k, TF_body);
+  if (body) conv_block(c, body->ts, &n->list);
+  conv_else_into(c, &k, &n->list2);
+  return n;
+}
+
+static void conv_with_items(Conv *c, TSNode ts, NodeVec *out) {
+  const Kids k = kids_of(c, ts);
+  for (uint32_t i = 0; i < k.v.len; i++) {
+    const Kid *kid = &k.v.data[i];
+    if (kid->kind == TS_with_clause) {
+      conv_with_items(c, kid->ts, out);
+    } else if (kid->kind == TS_with_item) {
+      const Kids kk = kids_of(c, kid->ts);
+      const Kid *v = kid_by_field(&kk, TF_value);
+      Node *item = node_new(c, AST_WithItem, kid->ts);
+      if (v && v->kind == TS_as_pattern) {
+        const Kids ka = kids_of(c, v->ts);
+        for (uint32_t j = 0; j < ka.v.len; j++) {
+          if (!ka.v.data[j].named) continue;
+          if (ka.v.data[j].field == TF_alias)
+            item->b = conv_expr(c, ka.v.data[j].ts);
+          else
+            item->a = conv_expr(c, ka.v.data[j].ts);
+        }
+      } else if (v) {
+        item->a = conv_expr(c, v->ts);
+      }
+      vec_push(c->a, out, item);
+    }
+  }
+}
+
+static Node *conv_try(Conv *c, TSNode ts) {
+  const Kids k = kids_of(c, ts);
+  Node *n = node_new(c, AST_Try, ts);
+  for (uint32_t i = 0; i < k.v.len; i++) {
+    const Kid *kid = &k.v.data[i];
+    if (kid->kind == TS_block) conv_block(c, kid->ts, &n->list);
+    if (kid->kind != TS_except_clause && kid->kind != TS_except_group_clause && kid->kind != TS_else_clause &&
+        kid->kind != TS_finally_clause)
+      continue;
+    const Kids kk = kids_of(c, kid->ts);
+    for (uint32_t j = 0; j < kk.v.len; j++)
+      if (kk.v.data[j].kind == TS_block) conv_block(c, kk.v.data[j].ts, &n->list2);
+  }
+  return n;
+}
+
+static Node *conv_assignment(Conv *c, TSNode ts) {
+  const Kids k = kids_of(c, ts);
+  const Kid *left = kid_by_field(&k, TF_left), *right = kid_by_field(&k, TF_right);
+  if (kid_by_field(&k, TF_type)) {
+    Node *n = node_new(c, AST_AnnAssign, ts);
+    n->a = left ? conv_expr(c, left->ts) : NULL;
+    n->b = expr_by_field(c, &k, TF_type);
+    n->c = right ? conv_expr(c, right->ts) : NULL;
+    return n;
+  }
+  // a = b = c: assignments nest on the right
+  Node *n = node_new(c, AST_Assign, ts);
+  while (left && right) {
+    vec_push(c->a, &n->list, conv_expr(c, left->ts));
+    if (right->kind != TS_assignment) break;
+    const Kids kk = kids_of(c, right->ts);
+    left = kid_by_field(&kk, TF_left), right = kid_by_field(&kk, TF_right);
+    if (kid_by_field(&kk, TF_type)) return node_other(c, ts, "an annotation inside a chained assignment");
+  }
+  if (!right) return node_other(c, ts, "an assignment without a value");
+  n->a = conv_expr(c, right->ts);
+  return n;
+}
+
+static Node *conv_augmented(Conv *c, TSNode ts) {
+  const Kids k = kids_of(c, ts);
+  const Kid *op = kid_by_field(&k, TF_operator);
+  Node *n = node_new(c, AST_AugAssign, ts);
+  n->a = expr_by_field(c, &k, TF_left);
+  n->b = expr_by_field(c, &k, TF_right);
+  if (!op) return node_other(c, ts, "an augmented assignment");
+  const uint32_t b = ts_node_start_byte(op->ts), e = ts_node_end_byte(op->ts);
+  for (int o = AOP_Add; o <= AOP_Shr; o++) {
+    const char *t = ast_op_text((AstOp)o);
+    if (strlen(t) + 1 == e - b && !memcmp(t, c->text + b, strlen(t))) n->op = (uint8_t)o;
+  }
+  return n;
+}
+
+static Node *conv_expr_stmt(Conv *c, TSNode ts) {
+  const Kids k = kids_of(c, ts);
+  uint32_t named = 0;
+  const Kid *only = NULL;
+  for (uint32_t i = 0; i < k.v.len; i++)
+    if (k.v.data[i].named) named++, only = &k.v.data[i];
+  if (named == 1 && only->kind == TS_assignment) return conv_assignment(c, only->ts);
+  if (named == 1 && only->kind == TS_augmented_assignment) return conv_augmented(c, only->ts);
+  Node *n = node_new(c, AST_ExprStmt, ts);
+  n->a = named == 1 && k.v.len == 1 ? conv_expr(c, only->ts) : conv_items(c, ts, AST_Tuple);
+  return n;
+}
+
+static Node *conv_leaf_stmt(Conv *c, TSNode ts, AstKind kind) { // return, assert, raise, global
+  const Kids k = kids_of(c, ts);
+  Node *n = node_new(c, kind, ts);
+  NodeVec v = {0};
+  named_exprs(c, &k, &v);
+  if (kind == AST_Global) {
+    n->list = v;
+    return n;
+  }
+  n->a = v.len > 0 ? v.data[0] : NULL;
+  if (kind == AST_Assert) n->b = v.len > 1 ? v.data[1] : NULL;
+  return n;
+}
+
+static Node *conv_stmt(Conv *c, TSNode ts, TsKind kind) {
+  switch (kind) {
+  case TS_expression_statement: return conv_expr_stmt(c, ts);
+  case TS_if_statement: return conv_if(c, ts);
+  case TS_for_statement:
+  case TS_while_statement: return conv_loop(c, ts, kind);
+  case TS_with_statement: {
+    const Kids k = kids_of(c, ts);
+    if (k.v.len && text_is(c, k.v.data[0].ts, "async")) return node_other(c, ts, "async with");
+    Node *n = node_new(c, AST_With, ts);
+    conv_with_items(c, ts, &n->list);
+    const Kid *body = kid_by_field(&k, TF_body);
+    if (body) conv_block(c, body->ts, &n->list2);
+    return n;
+  }
+  case TS_return_statement: return conv_leaf_stmt(c, ts, AST_Return);
+  case TS_assert_statement: return conv_leaf_stmt(c, ts, AST_Assert);
+  case TS_raise_statement: return conv_leaf_stmt(c, ts, AST_Raise);
+  case TS_global_statement: return conv_leaf_stmt(c, ts, AST_Global);
+  case TS_break_statement: return node_new(c, AST_Break, ts);
+  case TS_continue_statement: return node_new(c, AST_Continue, ts);
+  case TS_pass_statement: return node_new(c, AST_Pass, ts);
+  case TS_function_definition: return conv_funcdef(c, ts);
+  case TS_class_definition: return conv_classdef(c, ts);
+  case TS_decorated_definition: return conv_decorated(c, ts);
+  case TS_import_statement: {
+    const Kids k = kids_of(c, ts);
+    Node *n = node_new(c, AST_Import, ts);
+    conv_import_names(c, &k, &n->list);
+    return n;
+  }
+  case TS_import_from_statement: return conv_import_from(c, ts);
+  case TS_future_import_statement: return node_new(c, AST_Pass, ts);
+  case TS_try_statement: return conv_try(c, ts);
+  case TS_nonlocal_statement: return node_other(c, ts, "nonlocal");
+  case TS_delete_statement: return node_other(c, ts, "del");
+  case TS_print_statement: return node_other(c, ts, "Python 2's print");
+  case TS_exec_statement: return node_other(c, ts, "Python 2's exec");
+  case TS_match_statement: return node_other(c, ts, "match");
+  case TS_type_alias_statement: return node_other(c, ts, "a type alias");
+  default: return node_other(c, ts, arena_printf(c->a, "'%s'", ts_node_type(ts)));
+  }
+}
+
+static void conv_block(Conv *c, TSNode ts, NodeVec *out) {
+  if (!enter(c, ts)) return;
+  const Kids k = kids_of(c, ts);
+  for (uint32_t i = 0; i < k.v.len && !c->failed; i++)
+    if (k.v.data[i].named) vec_push(c->a, out, conv_stmt(c, k.v.data[i].ts, k.v.data[i].kind));
+  c->depth--;
+}
+
+// ---- errors --------------------------------------------------------------------------------------
+// Offset of the first byte that is not UTF-8 (or is NUL), or len.
+static size_t bad_utf8(const char *text, size_t len) {
+  const unsigned char *s = (const unsigned char *)text;
+  for (size_t i = 0; i < len;) {
+    const unsigned c = s[i];
+    const size_t n = c < 0x80 ? 1 : c >= 0xC2 && c < 0xE0 ? 2 : c >= 0xE0 && c < 0xF0 ? 3 : c >= 0xF0 && c < 0xF5 ? 4 : 0;
+    if (!c || !n || i + n > len) return i;
+    for (size_t k = 1; k < n; k++)
+      if ((s[i + k] & 0xC0) != 0x80) return i;
+    if ((c == 0xE0 && s[i + 1] < 0xA0) || (c == 0xED && s[i + 1] > 0x9F) || (c == 0xF0 && s[i + 1] < 0x90) ||
+        (c == 0xF4 && s[i + 1] > 0x8F))
+      return i;
+    i += n;
+  }
+  return len;
+}
+
+static Loc loc_at(uint32_t file, const char *text, size_t off) {
+  Loc l = {file, 1, 1, 0};
+  for (size_t i = 0; i < off; i++) {
+    if (text[i] == '\n')
+      l.line++, l.col = 1;
+    else
+      l.col++;
+  }
+  l.end_col = l.col + 1;
+  return l;
+}
+
+static bool is_word(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || (c & 0x80);
+}
+
+// Where the string that opens at i ends (past its quotes, or at the end of the line or text where it never closes).
+static size_t skip_string(const char *s, size_t i, size_t len) {
+  const char q = s[i];
+  const bool triple = i + 2 < len && s[i + 1] == q && s[i + 2] == q;
+  for (i += triple ? 3 : 1; i < len; i++) {
+    if (s[i] == '\\')
+      i++;
+    else if (s[i] == q && (!triple || (i + 2 < len && s[i + 1] == q && s[i + 2] == q)))
+      return i + (triple ? 3 : 1);
+    else if (s[i] == '\n' && !triple)
+      return i;
+  }
+  return len;
+}
+
+// tree-sitter 0.20 corrupts its heap when a syntax error leaves more than 65535 symbols open, so text that could
+// do that is refused before it gets there: brackets nested too deeply, and statements of too many tokens.
+static bool too_dense(Diags *d, uint32_t file, const char *s, size_t len) {
+  size_t tokens = 0;
+  int depth = 0;
+  for (size_t i = 0; i < len;) {
+    const char c = s[i];
+    if (c == '#') {
+      while (i < len && s[i] != '\n') i++;
+      continue;
+    }
+    if (c == '\n') {
+      if (!depth && !(i && s[i - 1] == '\\')) tokens = 0;
+      i++;
+      continue;
+    }
+    if (c == ' ' || c == '\t' || c == '\r') {
+      i++;
+      continue;
+    }
+    const size_t start = i;
+    if (c == '\'' || c == '"')
+      i = skip_string(s, i, len);
+    else if (is_word(c))
+      while (i < len && is_word(s[i])) i++;
+    else
+      i++;
+    if (c == '(' || c == '[' || c == '{') depth++;
+    if ((c == ')' || c == ']' || c == '}') && depth) depth--;
+    if (depth > PARSE_MAX_DEPTH) {
+      diag(d, DIAG_ERROR, loc_at(file, s, start), "the program nests more than %d levels deep", PARSE_MAX_DEPTH);
+      diag_hint(d, "split the expression or the blocks around it");
+      return true;
+    }
+    if (++tokens > PARSE_MAX_TOKENS) {
+      diag(d, DIAG_ERROR, loc_at(file, s, start), "a single statement of more than %d tokens", PARSE_MAX_TOKENS);
+      return true;
+    }
+  }
+  return false;
+}
+
+// Finds the first place in the text that the grammar could not read.
+static void report_syntax_error(Conv *c, TSNode root) {
+  TSNode at = root;
+  TSTreeCursor cur = ts_tree_cursor_new(root);
+  for (bool found = false; !found;) {
+    const TSNode n = ts_tree_cursor_current_node(&cur);
+    at = n;
+    if (ts_node_is_missing(n)) break;
+    if (!ts_tree_cursor_goto_first_child(&cur)) break;
+    bool inner = false;
+    do {
+      const TSNode k = ts_tree_cursor_current_node(&cur);
+      if (ts_node_has_error(k) || ts_node_is_missing(k)) {
+        inner = true;
+        break;
+      }
+    } while (ts_tree_cursor_goto_next_sibling(&cur));
+    found = !inner;
+  }
+  ts_tree_cursor_delete(&cur);
+  if (ts_node_is_missing(at)) {
+    diag(c->d, DIAG_ERROR, loc_of(c, at), "syntax error: missing '%s'", ts_node_type(at));
+    return;
+  }
+  diag(c->d, DIAG_ERROR, loc_of(c, at), "syntax error: this is not Python");
+}
+
+static Status convert(Conv *c, TSNode root, Node **module) {
+  const TSLanguage *lang = tree_sitter_python();
+  const uint32_t nsym = ts_language_symbol_count(lang), nfield = ts_language_field_count(lang);
+  c->kinds = arena_array(c->a, uint8_t, nsym);
+  c->fields = arena_array(c->a, uint8_t, nfield + 1);
+  _Static_assert(TS_COUNT < 256, "TsKind fits a byte");
+  for (uint32_t s = 0; s < nsym; s++) {
+    if (ts_language_symbol_type(lang, (TSSymbol)s) != TSSymbolTypeRegular) continue;
+    const char *name = ts_language_symbol_name(lang, (TSSymbol)s);
+    for (int k = 1; k < TS_COUNT; k++)
+      if (!strcmp(name, ts_kind_names[k])) c->kinds[s] = (uint8_t)k;
+  }
+#define F(name) \
+  { \
+    const TSFieldId id = ts_language_field_id_for_name(lang, #name, (uint32_t)strlen(#name)); \
+    if (id) c->fields[id] = TF_##name; \
+  }
+  TS_FIELDS(F)
+#undef F
+  c->fields[0] = TF_none;
+  if (ts_node_has_error(root)) {
+    report_syntax_error(c, root);
+    return ST_COMPILE;
+  }
+  *module = node_new(c, AST_Module, root);
+  conv_block(c, root, &(*module)->list);
+  return c->failed ? ST_COMPILE : ST_OK;
+}
+
+Status parse_python(Arena *a, Diags *d, Strings *strings, uint32_t file, Node **module) {
+  const Source *src = &d->sources.data[file];
+  *module = NULL;
+  if (src->len > PARSE_MAX_BYTES) {
+    diag(d, DIAG_ERROR, (Loc){file, 0, 0, 0}, "%s holds %zu bytes; the largest source is %d MiB", src->name, src->len,
+         PARSE_MAX_BYTES >> 20);
+    return ST_COMPILE;
+  }
+  const size_t bad = bad_utf8(src->text, src->len);
+  if (bad < src->len) {
+    diag(d, DIAG_ERROR, loc_at(file, src->text, bad), src->text[bad] ? "byte 0x%02x is not UTF-8 text" : "a NUL byte (0x%02x) is not text",
+         (unsigned char)src->text[bad]);
+    return ST_COMPILE;
+  }
+  if (too_dense(d, file, src->text, src->len)) return ST_COMPILE;
+  TSParser *parser = ts_parser_new();
+  if (!parser || !ts_parser_set_language(parser, tree_sitter_python())) {
+    if (parser) ts_parser_delete(parser);
+    return ST_INTERNAL;
+  }
+  ts_parser_set_timeout_micros(parser, 10 * 1000 * 1000);
+  TSTree *tree = ts_parser_parse_string(parser, NULL, src->text, (uint32_t)src->len);
+  ts_parser_delete(parser);
+  if (!tree) {
+    diag(d, DIAG_ERROR, (Loc){file, 1, 1, 0}, "the parser gave up after 10 seconds");
+    return ST_COMPILE;
+  }
+  // The arena's escape must not pass over the tree: catch it here, free the tree, go on outward.
+  Escape *outer = a->escape, inner;
+  if (ESCAPE_TRY(&inner)) {
+    a->escape = outer;
+    ts_tree_delete(tree);
+    escape_now(outer, inner.status, "%s", inner.message);
+  }
+  a->escape = &inner;
+  Conv c = {.a = a, .d = d, .strings = strings, .file = file, .text = src->text, .len = (uint32_t)src->len};
+  const Status st = convert(&c, ts_tree_root_node(tree), module);
+  a->escape = outer;
+  ts_tree_delete(tree);
+  return st;
+}
