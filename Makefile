@@ -108,6 +108,8 @@ $(B)/ditron: $(call obj,$(CLI_SRC)) $(B)/libditron.a $(B)/libditron-rt.a
 
 # Unit tests see the hidden names. Those of a lower room link only the rooms that it may know, which also proves
 # that it needs no others; all the rest link everything.
+ROOMS_base  := base
+ROOMS_image := base image
 ROOMS_ir    := base ir
 ROOMS_front := base ir front
 ROOMS_pass  := base ir pass

@@ -1,0 +1,221 @@
+// Files, folders, time and child processes. Works in the current folder, which the runner makes fresh.
+#include "harness/test.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int entries_of(const char *folder) {
+  DIR *d = opendir(folder);
+  int n = 0;
+  while (d && readdir(d)) n++;
+  if (d) closedir(d);
+  return n - 2;
+}
+
+static int open_files(void) { return entries_of("/proc/self/fd"); }
+
+static void test_write_and_read(void **state) {
+  (void)state;
+  Arena a;
+  TEST_ARENA(a);
+  assert_int_equal(os_mkdirs("w"), ST_OK);
+  for (size_t n = 0; n <= 3000000; n = n * 3 + 1) {
+    char *const out = arena_alloc(&a, n, 1);
+    memset(out, 'q', n);
+    assert_int_equal(os_write_file("w/f", out, n), ST_OK);
+    char *data;
+    size_t len;
+    assert_int_equal(os_read_file(&a, "w/f", 0, &data, &len), ST_OK);
+    assert_int_equal(len, n);
+    assert_int_equal(data[len], 0);
+    if (n) assert_memory_equal(data, out, n);
+  }
+  assert_int_equal(entries_of("w"), 1); // nothing temporary is left
+  assert_true(os_exists("w/f"));
+  assert_false(os_exists("w/g"));
+  arena_free(&a);
+}
+
+static void test_read_refusals(void **state) {
+  (void)state;
+  Arena a;
+  TEST_ARENA(a);
+  char *data = NULL;
+  size_t len = 0;
+  const int files = open_files();
+  assert_int_equal(os_write_file("ten", "0123456789", 10), ST_OK);
+  assert_int_equal(os_read_file(&a, "ten", 10, &data, &len), ST_OK);
+  assert_int_equal(os_read_file(&a, "ten", 9, &data, &len), ST_LIMIT);
+  assert_int_equal(os_read_file(&a, "absent", 0, &data, &len), ST_NOT_FOUND);
+  assert_non_null(strstr(os_error(), "No such file"));
+  assert_int_equal(os_read_file(&a, "ten/x", 0, &data, &len), ST_NOT_FOUND);
+  assert_int_equal(os_read_file(&a, ".", 0, &data, &len), ST_IO);
+  assert_non_null(strstr(os_error(), "directory"));
+  assert_int_equal(os_read_file(&a, "/dev/zero", 1 << 20, &data, &len), ST_LIMIT); // endless, its size says 0
+  assert_int_equal(os_read_file(&a, "/proc/self/status", 0, &data, &len), ST_OK);
+  assert_true(len > 100);
+  assert_int_equal(open_files(), files);
+  arena_free(&a);
+}
+
+// Memory that ends inside closes the file and goes on to the caller's escape.
+static void test_read_without_memory(void **state) {
+  (void)state;
+  const int files = open_files();
+  assert_int_equal(os_write_file("big", "x", 1), ST_OK);
+  assert_int_equal(truncate("big", 8 << 20), 0);
+  Escape esc;
+  Arena a;
+  arena_init(&a, 1 << 20, &esc);
+  char *data;
+  size_t len;
+  if (!ESCAPE_TRY(&esc)) {
+    os_read_file(&a, "big", 0, &data, &len);
+    fail_msg("8 MiB were read into 1 MiB");
+  }
+  assert_int_equal(esc.status, ST_LIMIT);
+  assert_ptr_equal(a.escape, &esc);
+  assert_int_equal(open_files(), files);
+  arena_free(&a);
+}
+
+static void test_write_keeps_mode_links_and_devices(void **state) {
+  (void)state;
+  struct stat st;
+  assert_int_equal(os_write_file("real", "a", 1), ST_OK);
+  assert_int_equal(chmod("real", 0640), 0);
+  assert_int_equal(symlink("real", "link"), 0);
+  assert_int_equal(os_write_file("link", "bc", 2), ST_OK);
+  assert_int_equal(lstat("link", &st), 0);
+  assert_true(S_ISLNK(st.st_mode));
+  assert_int_equal(lstat("real", &st), 0);
+  assert_int_equal(st.st_size, 2);
+  assert_int_equal(st.st_mode & 0777, 0640);
+  assert_int_equal(os_write_file("/dev/null", "abc", 3), ST_OK);
+  assert_int_equal(stat("/dev/null", &st), 0);
+  assert_true(S_ISCHR(st.st_mode)); // not renamed over
+}
+
+static void test_write_refusals(void **state) {
+  (void)state;
+  assert_int_equal(os_mkdirs("d"), ST_OK);
+  assert_int_not_equal(os_write_file("d", "x", 1), ST_OK);
+  assert_int_equal(os_write_file("absent/x", "x", 1), ST_NOT_FOUND);
+  char name[5000];
+  memset(name, 'n', sizeof name - 1);
+  name[sizeof name - 1] = 0;
+  assert_int_equal(os_write_file(name, "x", 1), ST_IO);
+  assert_int_equal(os_mkdirs(name), ST_IO);
+  assert_int_equal(os_mkdirs(""), ST_IO);
+  const int files = open_files();
+  assert_int_equal(os_write_file("/dev/full", "x", 1), ST_IO);
+  assert_non_null(strstr(os_error(), "space"));
+  assert_int_equal(open_files(), files);
+}
+
+static void test_mkdirs(void **state) {
+  (void)state;
+  struct stat st;
+  assert_int_equal(os_mkdirs("a/b//c/"), ST_OK);
+  assert_int_equal(os_mkdirs("a/b/c"), ST_OK);
+  assert_int_equal(stat("a/b/c", &st), 0);
+  assert_true(S_ISDIR(st.st_mode));
+  assert_int_equal(st.st_mode & 0777, 0700);
+  assert_int_equal(os_write_file("a/f", "", 0), ST_OK);
+  assert_int_equal(os_mkdirs("a/f"), ST_IO);
+  assert_int_equal(os_mkdirs("a/f/g"), ST_IO);
+  assert_int_equal(os_mkdirs("/"), ST_OK);
+}
+
+// Writers race on one name: a reader sees one of the contents whole, whenever it looks.
+enum { WRITERS = 3, ROUNDS = 200, LENGTH = 100000 };
+
+static void *writes(void *p) {
+  char text[LENGTH];
+  memset(text, 'a' + (int)(intptr_t)p, sizeof text);
+  for (int i = 0; i < ROUNDS; i++) {
+    if (os_write_file("raced", text, sizeof text) != ST_OK) return p;
+  }
+  return NULL;
+}
+
+static void read_whole(void) {
+  Arena a;
+  TEST_ARENA(a);
+  char *data;
+  size_t len;
+  assert_int_equal(os_read_file(&a, "raced", 0, &data, &len), ST_OK);
+  assert_true(len == 0 || len == LENGTH);
+  for (size_t k = 1; k < len; k++) {
+    if (data[k] != data[0]) fail_msg("two writers' bytes in one file");
+  }
+  arena_free(&a);
+}
+
+static void test_concurrent_writers(void **state) {
+  (void)state;
+  pthread_t t[WRITERS];
+  assert_int_equal(os_write_file("raced", "", 0), ST_OK);
+  for (intptr_t i = 0; i < WRITERS; i++)
+    assert_int_equal(pthread_create(&t[i], NULL, writes, (void *)(i + 1)), 0);
+  for (int i = 0; i < ROUNDS; i++) read_whole();
+  for (int i = 0; i < WRITERS; i++) {
+    void *failed;
+    pthread_join(t[i], &failed);
+    assert_null(failed);
+  }
+}
+
+static void test_run(void **state) {
+  (void)state;
+  char out[64];
+  int code = -1;
+  const int files = open_files();
+  const char *const both[] = {"sh", "-c", "echo one; echo two >&2; exit 3", NULL};
+  assert_int_equal(os_run(both, &code, out, sizeof out), ST_OK);
+  assert_int_equal(code, 3);
+  assert_string_equal(out, "one\ntwo\n");
+  const char *const much[] = {"sh", "-c", "yes | head -c 300000", NULL}; // more than a pipe holds
+  assert_int_equal(os_run(much, &code, out, sizeof out), ST_OK);
+  assert_int_equal(code, 0);
+  assert_int_equal(strlen(out), sizeof out - 1);
+  assert_int_equal(os_run(much, &code, NULL, 0), ST_OK);
+  const char *const killed[] = {"sh", "-c", "kill -9 $$", NULL};
+  assert_int_equal(os_run(killed, &code, out, sizeof out), ST_OK);
+  assert_int_equal(code, 128 + 9);
+  assert_string_equal(out, "");
+  const char *const reads[] = {"cat", NULL}; // there is no input
+  assert_int_equal(os_run(reads, &code, out, sizeof out), ST_OK);
+  assert_int_equal(code, 0);
+  const char *const absent[] = {"ditron-no-such-program", NULL};
+  assert_int_equal(os_run(absent, &code, out, sizeof out), ST_NOT_FOUND);
+  const char *const folder[] = {"/", NULL};
+  assert_int_equal(os_run(folder, &code, out, sizeof out), ST_IO);
+  assert_int_equal(open_files(), files);
+}
+
+static void test_time_and_cores(void **state) {
+  (void)state;
+  const uint64_t t0 = os_now_ns();
+  os_sleep_ns(3000000);
+  assert_true(os_now_ns() - t0 >= 3000000);
+  assert_true(os_cores() >= 1 && os_cores() <= sysconf(_SC_NPROCESSORS_ONLN));
+}
+
+int main(void) {
+  char folder[] = "base_os.XXXXXX"; // run by hand, leave the caller's folder alone
+  if (!mkdtemp(folder) || chdir(folder) != 0) return 1;
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_write_and_read),      cmocka_unit_test(test_read_refusals),
+      cmocka_unit_test(test_read_without_memory), cmocka_unit_test(test_write_keeps_mode_links_and_devices),
+      cmocka_unit_test(test_write_refusals),      cmocka_unit_test(test_mkdirs),
+      cmocka_unit_test(test_concurrent_writers),  cmocka_unit_test(test_run),
+      cmocka_unit_test(test_time_and_cores),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
