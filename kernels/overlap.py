@@ -52,20 +52,21 @@ def gemm_rs_kernel(a_ptr, b_ptr, partial_ptr, flags_ptr, acks_ptr, epoch_ptr, M,
                    BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
                    TILE_ORDER: tl.constexpr = own_rows_last):
     """This rank's product A [M, K] B [K, N], each tile written straight into its owner's partial[rank, M / world, N] (symmetric, f32)
-    and counted at flags[rank] there. BLOCK_M divides M / world. Grid: M / BLOCK_M * cdiv(N, BLOCK_N)."""
+    and counted at flags[rank] there. Grid: world * cdiv(M / world, BLOCK_M) * cdiv(N, BLOCK_N)."""
     rank = dl.rank()
     world = dl.num_ranks()
-    tiles_n = tl.cdiv(N, BLOCK_N)
-    pid_m, pid_n = TILE_ORDER(tl.program_id(0), M // BLOCK_M, tiles_n, rank, world, GROUP_M)
     rows_per_rank = M // world
-    owner = pid_m * BLOCK_M // rows_per_rank
-    rm = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    tiles_per_rank = tl.cdiv(rows_per_rank, BLOCK_M)
+    pid_m, pid_n = TILE_ORDER(tl.program_id(0), world * tiles_per_rank, tl.cdiv(N, BLOCK_N), rank, world, GROUP_M)
+    owner = pid_m // tiles_per_rank
+    local = (pid_m % tiles_per_rank) * BLOCK_M + tl.arange(0, BLOCK_M)
+    rm = owner * rows_per_rank + local
     rn = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
     acc = gemm_tile(a_ptr, b_ptr, rm, rn, M, N, K, K, N, BLOCK_M, BLOCK_N, BLOCK_K)
     dl.acquire(acks_ptr + owner, at_least=tl.load(epoch_ptr) - 1, scope="sys")
     slot = dl.symm_at(partial_ptr, owner) + rank.to(tl.int64) * rows_per_rank * N
-    ptrs = slot + (rm - owner * rows_per_rank)[:, None].to(tl.int64) * N + rn[None, :]
-    tl.store(ptrs, acc, mask=rn[None, :] < N)
+    ptrs = slot + local[:, None].to(tl.int64) * N + rn[None, :]
+    tl.store(ptrs, acc, mask=(local[:, None] < rows_per_rank) & (rn[None, :] < N))
     dl.release(flags_ptr + rank, 1, rank=owner, sig_op="add", scope="sys")
 
 

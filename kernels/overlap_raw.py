@@ -52,11 +52,12 @@ def gemm_rs_notify_kernel(a_ptr, b_ptr, partial_ptr, flags_ptr, acks_ptr, epoch_
     """gemm_rs_kernel with a hand-written spin, a block barrier and a signal by one thread."""
     rank = dl.rank()
     world = dl.num_ranks()
-    tiles_n = tl.cdiv(N, BLOCK_N)
-    pid_m, pid_n = TILE_ORDER(tl.program_id(0), M // BLOCK_M, tiles_n, rank, world, GROUP_M)
     rows_per_rank = M // world
-    owner = pid_m * BLOCK_M // rows_per_rank
-    rm = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    tiles_per_rank = tl.cdiv(rows_per_rank, BLOCK_M)
+    pid_m, pid_n = TILE_ORDER(tl.program_id(0), world * tiles_per_rank, tl.cdiv(N, BLOCK_N), rank, world, GROUP_M)
+    owner = pid_m // tiles_per_rank
+    local = (pid_m % tiles_per_rank) * BLOCK_M + tl.arange(0, BLOCK_M)
+    rm = owner * rows_per_rank + local
     rn = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
     acc = gemm_tile(a_ptr, b_ptr, rm, rn, M, N, K, K, N, BLOCK_M, BLOCK_N, BLOCK_K)
     epoch = tl.load(epoch_ptr)
@@ -65,8 +66,8 @@ def gemm_rs_notify_kernel(a_ptr, b_ptr, partial_ptr, flags_ptr, acks_ptr, epoch_
             pass
     __syncthreads()
     slot = dl.symm_at(partial_ptr, owner) + rank.to(tl.int64) * rows_per_rank * N
-    ptrs = slot + (rm - owner * rows_per_rank)[:, None].to(tl.int64) * N + rn[None, :]
-    tl.store(ptrs, acc, mask=rn[None, :] < N)
+    ptrs = slot + local[:, None].to(tl.int64) * N + rn[None, :]
+    tl.store(ptrs, acc, mask=(local[:, None] < rows_per_rank) & (rn[None, :] < N))
     __syncthreads()
     if tid(0) == 0:
         libshmem_device.fence()
