@@ -1,0 +1,36 @@
+// pass_impl: what the passes share among themselves. Inside the room only.
+#ifndef DITRON_PASS_IMPL_H
+#define DITRON_PASS_IMPL_H
+
+#include "pass/pass.h"
+
+// ---- eval.c: the value of an elementwise op on known bits ------------------------------------------------------------
+// Bits of one element, zero-extended to 64. False where the op has no agreed exact result (then nothing is folded).
+bool pass_eval(const IrOp *op, const uint64_t *in, uint64_t *out);
+static inline uint64_t pass_mask(int bits) { return bits >= 64 ? ~0ull : (1ull << bits) - 1; }
+static inline int64_t pass_sext(uint64_t v, int bits) {
+  return bits >= 64 ? (int64_t)v : (int64_t)(v << (64 - bits)) >> (64 - bits);
+}
+int pass_elem_bits(const IrType *t); // 64 for pointers
+
+// ---- edit.c: changes that several passes make -------------------------------------------------------------------------
+bool pass_const(const IrValue *v, uint64_t *bits); // const or splat of const: bits, zero-extended
+IrValue *pass_const_bits(IrBuilder *b, const IrType *t, uint64_t bits);
+bool pass_defined_in(const IrValue *v, const IrBlock *b); // in b or in a region below it
+// Moves b's ops, all but the terminator, before `before`, with args in place of b's arguments.
+void pass_splice(IrBlock *b, IrOp *before, IrValue *const *args, uint32_t nargs);
+// Replaces op (if, for, while, switch) by one that keeps only some results and carried values, without touching what is
+// live: keep_result[i], and for a loop keep_arg[i] (for `for` both lists name the same values). The dropped results and
+// arguments must be unused. Returns the new op.
+IrOp *pass_narrow(IrOp *op, const bool *keep_result, const bool *keep_arg, Arena *scratch);
+// Replaces the terminator by one whose operands from `skip` on are cut down to those with keep[i - skip].
+void pass_narrow_terminator(IrBlock *b, uint32_t skip, const bool *keep, Arena *scratch);
+bool pass_is_loop(IrOpKind k);
+IrValue *pass_like(IrBuilder *b, const IrOp *op, uint32_t n, IrValue *const *operands, const IrType *result); // op's kind and attributes
+// Iterations of a `for` whose bounds and step are known; -1 where they are not, or where it would never end.
+int64_t pass_trip_count(const IrOp *op);
+
+#define PASS_EACH_FUNC(p, f) for (IrFunc *f = (p)->m->funcs; f; f = f->next)
+#define PASS_EACH_OP(b, op) for (IrOp *op = (b)->first; op; op = op->next)
+
+#endif
