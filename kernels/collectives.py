@@ -1,7 +1,8 @@
 """Collectives over symmetric memory, by kernels.
 
 Shared protocol of one channel (one per team and stream). All words are i64 in symmetric memory unless said otherwise:
-  epoch  this rank's own word (device memory); advanced by one at the start of each call, never reset
+  epoch  this rank's own two words (device memory): epoch[0] is advanced by one at the start of each call and never reset,
+         epoch[1] is the epoch before, for streams that wait for acknowledgements
   flags  [world], flags[r] is written by rank r: "my part of call e is in your memory"
   acks   [world], acks[r] is written by rank r: "I have read what you gave me in call e; you may overwrite it"
 Flags and acks only grow and are waited for with >=, so nothing is reset between calls and a replay finds fresh values.
@@ -13,8 +14,10 @@ import triton.language as tl
 
 @ditron.jit
 def advance_epoch_kernel(epoch_ptr):
-    """epoch += 1. Grid 1; first kernel of every call on the channel."""
-    tl.store(epoch_ptr, tl.load(epoch_ptr) + 1)
+    """epoch[1] = epoch[0]; epoch[0] += 1. Grid 1; first kernel of every call on the channel."""
+    before = tl.load(epoch_ptr)
+    tl.store(epoch_ptr + 1, before)
+    tl.store(epoch_ptr, before + 1)
 
 
 @ditron.jit

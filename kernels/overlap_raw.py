@@ -100,3 +100,17 @@ def gemm_ar_notify_kernel(a_ptr, b_ptr, partial_ptr, flags_ptr, acks_ptr, epoch_
         __syncthreads()
         if tid(0) == 0:
             st(dl.symm_at(flags_ptr, peer) + rank * tiles + tile, epoch, scope="sys", semantic="release")
+
+
+@triton_dist.jit
+def sum_partials_wait_kernel(partial_ptr, out_ptr, flags_ptr, epoch_ptr, n, n_flags, BLOCK: tl.constexpr):
+    """out[n] = sum over ranks r, in order, of this rank's partial[r, n] once all n_flags words at flags are epoch. Grid: parts."""
+    token = dl.wait(flags_ptr, n_flags, "sys", "acquire", waitValue=tl.load(epoch_ptr))
+    partial_ptr = dl.consume_token(partial_ptr, token)
+    for start in range(tl.program_id(0) * BLOCK, n, tl.num_programs(0) * BLOCK):
+        offsets = start + tl.arange(0, BLOCK)
+        mask = offsets < n
+        total = tl.zeros((BLOCK,), dtype=tl.float32)
+        for peer in range(0, dl.num_ranks()):
+            total += tl.load(partial_ptr + peer.to(tl.int64) * n + offsets, mask=mask, other=0.0)
+        tl.store(out_ptr + offsets, total.to(out_ptr.dtype.element_ty), mask=mask)

@@ -289,10 +289,26 @@ DT_API const char *dt_plan_explain(const dt_plan *p); /* why */
 
 /* ---- unstable: may change in any version ------------------------------------------------------------------------------------------------------------ */
 #ifdef DT_UNSTABLE
-/* How the runtime half asks the compiler half for kernels; libditron installs it in every context it creates. [rt] */
-typedef dt_status (*dt_compile_hook)(dt_context *c, const char *path, const char *kernel, const dt_named *args, size_t nargs,
-                                     const dt_compile_options *options, dt_image **out);
-DT_API void dt_context_set_compile_hook(dt_context *c, dt_compile_hook hook);
+/* dt_compile_file where this process has the compiler (libditron), else DT_UNSUPPORTED. */
+DT_API dt_status dt_context_compile(dt_context *c, const char *path, const char *kernel, const dt_named *args, size_t nargs,
+                                    const dt_compile_options *options, dt_image **out);
+DT_API bool dt_context_can_compile(const dt_context *c);
+/* Records text as the calling thread's last failure and returns s: for layers above the library, as the operators are. */
+DT_API dt_status dt_context_fail(dt_context *c, dt_status s, const char *text);
+/* Folder of the kernel sources: DITRON_KERNELS, else beside the library (../share/ditron/kernels), else the build's. */
+DT_API const char *dt_kernels_dir(dt_context *c);
+/* DT_OK on every rank if every rank gives DT_OK; else the first failure (lowest rank) everywhere, its text in dt_error. Collective. */
+DT_API dt_status dt_agree(dt_rank *r, dt_status mine);
+/* The kernels that a plan with these options would load on a team of `world` ranks, one call of fn for each: file, kernel, example
+ * arguments, and the key under which plans look for it in a pack. What `ditron pack` compiles. */
+DT_API dt_status dt_plan_requests(dt_context *c, const dt_plan_options *options, int world,
+                                  dt_status (*fn)(void *user, const char *file, const char *kernel, const dt_named *args,
+                                                  size_t nargs, const char *key),
+                                  void *user);
+/* Names and texts of the operators, one at a time; NULL past the end. */
+DT_API const char *dt_operator_name(size_t i);
+DT_API const char *dt_operator_tensors(size_t i);
+DT_API const char *dt_operator_text(size_t i);
 /* Runs a kernel on the interpreter [compiler]: one launch on each of n ranks with that rank's arguments. */
 typedef struct dt_interp_memory {
   void *base; size_t bytes; const char *name; int rank; int segment; /* -1: private */ bool initialised;

@@ -1,0 +1,182 @@
+// GEMMs overlapped with communication. Each operator keeps the plain path (communicate, then multiply, or the other way
+// round) beside the overlapped ones.
+#include "ops/ops_impl.h"
+
+void ops_gemm_blocks(dt_plan *p, int64_t rows) {
+  p->block_m = rows >= 128 ? 128 : rows >= 64 ? 64 : 32;
+  p->block_n = 128;
+  p->block_k = 64;
+}
+
+void ops_gemm_args(dt_plan *p, OpsKernel *k, int64_t m, int64_t n, int64_t kk) {
+  ops_arg(k, "M", dt_int(m));
+  ops_arg(k, "N", dt_int(n));
+  ops_arg(k, "K", dt_int(kk));
+  ops_gemm_constexprs(p, k);
+}
+
+void ops_gemm_constexprs(dt_plan *p, OpsKernel *k) {
+  ops_arg(k, "BLOCK_M", dt_int(p->block_m));
+  ops_arg(k, "BLOCK_N", dt_int(p->block_n));
+  ops_arg(k, "BLOCK_K", dt_int(p->block_k));
+  ops_arg(k, "GROUP_M", dt_int(8));
+}
+
+static dt_status divisible(dt_plan *p, const char *what, int64_t size) {
+  if (size % p->world == 0) return DT_OK;
+  return ops_fail(p, DT_INVALID, "%s: %s = %lld is not a multiple of the %d ranks", p->row->name, what, (long long)size, p->world);
+}
+
+// ---- all-gather + GEMM -----------------------------------------------------------------------------------------------------
+enum { AG_GEMM = OPS_CHANNEL_KERNELS, AG_PUSH };
+
+dt_status ops_ag_gemm_setup(dt_plan *p) {
+  static const char *const variants[] = {"plain", "overlap", "overlap_push", "overlap_raw", NULL};
+  dt_status st;
+  if ((st = ops_choose(p, variants, p->world > 1 ? "overlap" : "plain")) != DT_OK || (st = divisible(p, "m", p->o.m)) != DT_OK ||
+      (st = divisible(p, "n", p->o.n)) != DT_OK)
+    return st;
+  int64_t rows = p->o.m / p->world;
+  bool raw = ops_is(p, "overlap_raw");
+  ops_gemm_blocks(p, rows);
+  p->parts = ops_is(p, "overlap_push") ? 4 : 1;
+  p->block = 4096;
+  p->uses_side = true;
+  ops_channel_kernels(p);
+  ops_buffer(p, "ag_gemm.a", (size_t)(p->o.m * p->o.k) * p->elem);
+  OpsKernel *k = raw ? ops_kernel(p, "overlap_raw.py", "ag_gemm_wait_kernel") : ops_kernel(p, "overlap.py", "ag_gemm_kernel");
+  ops_arg(k, "a_ptr", dt_ptr(p->o.dtype, NULL));
+  ops_arg(k, "b_ptr", dt_ptr(p->o.dtype, NULL));
+  ops_arg(k, "c_ptr", dt_ptr(p->o.dtype, NULL));
+  ops_arg(k, "flags_ptr", dt_ptr(DT_I64, NULL));
+  ops_arg(k, "epoch_ptr", dt_ptr(DT_I64, NULL));
+  ops_arg(k, "M", dt_int(p->o.m));
+  ops_arg(k, "N", dt_int(p->o.n / p->world));
+  ops_arg(k, "K", dt_int(p->o.k));
+  if (!raw) ops_arg(k, "per_epoch", dt_int(2));
+  ops_gemm_constexprs(p, k);
+  if (ops_is(p, "overlap_push")) {
+    k = ops_kernel(p, "collectives.py", "all_gather_push_kernel");
+    ops_arg(k, "x_ptr", dt_ptr(p->o.dtype, NULL));
+    ops_arg(k, "gathered_ptr", dt_ptr(p->o.dtype, NULL));
+    ops_arg(k, "flags_ptr", dt_ptr(DT_I64, NULL));
+    ops_arg(k, "acks_ptr", dt_ptr(DT_I64, NULL));
+    ops_arg(k, "epoch_ptr", dt_ptr(DT_I64, NULL));
+    ops_arg(k, "n", dt_int(rows * p->o.k));
+    ops_arg(k, "BLOCK", dt_int(p->block));
+  } else if (raw) {
+    k = ops_kernel(p, "overlap_raw.py", "all_gather_put_kernel");
+    ops_arg(k, "x_ptr", dt_ptr(p->o.dtype, NULL));
+    ops_arg(k, "gathered_ptr", dt_ptr(p->o.dtype, NULL));
+    ops_arg(k, "flags_ptr", dt_ptr(DT_I64, NULL));
+    ops_arg(k, "acks_ptr", dt_ptr(DT_I64, NULL));
+    ops_arg(k, "epoch_ptr", dt_ptr(DT_I64, NULL));
+    ops_arg(k, "bytes_per_rank", dt_int((int64_t)((size_t)(rows * p->o.k) * p->elem)));
+  }
+  ops_explain(p, "ag_gemm: %s, tiles %dx%dx%d, %lld rows a rank", p->variant, p->block_m, p->block_n, p->block_k, (long long)rows);
+  return DT_OK;
+}
+
+// This rank's rows of A to everybody, on stream s.
+static dt_status gather_a(dt_plan *p, dt_stream *s, const void *a) {
+  dt_dtype d = p->o.dtype;
+  int64_t n = p->o.m / p->world * p->o.k;
+  size_t bytes = (size_t)n * p->elem;
+  if (ops_is(p, "overlap_push"))
+    return OPS_LAUNCH(&p->kernels[AG_PUSH], s, p->parts, p->world, dt_ptr(d, (void *)a), dt_ptr(d, p->buffers[0].own),
+                      dt_ptr(DT_I64, p->ch.flags), dt_ptr(DT_I64, p->ch.acks), dt_ptr(DT_I64, p->ch.epoch), dt_int(n));
+  if (ops_is(p, "overlap_raw"))
+    return OPS_LAUNCH(&p->kernels[AG_PUSH], s, p->world, 1, dt_ptr(d, (void *)a), dt_ptr(d, p->buffers[0].own),
+                      dt_ptr(DT_I64, p->ch.flags), dt_ptr(DT_I64, p->ch.acks), dt_ptr(DT_I64, p->ch.epoch),
+                      dt_int((int64_t)bytes));
+  return ops_push_all(p, s, 0, (size_t)p->index * bytes, a, bytes);
+}
+
+dt_status ops_ag_gemm_run(dt_plan *p, dt_stream *s, void *const *t) {
+  dt_dtype d = p->o.dtype;
+  int64_t n = p->o.n / p->world;
+  int64_t tiles = ops_cdiv(p->o.m, p->block_m) * ops_cdiv(n, p->block_n);
+  bool plain = ops_is(p, "plain");
+  dt_stream *copies = plain ? s : p->side;
+  dt_status st = ops_advance(p, s);
+  if (st == DT_OK && !plain) st = ops_order(p, 0, s, copies);
+  if (st == DT_OK) st = gather_a(p, copies, t[0]);
+  if (st == DT_OK && plain) st = ops_wait_all(p, s, p->ch.flags, 1, 0);
+  if (st != DT_OK) return st;
+  dt_value args[9] = {dt_ptr(d, p->buffers[0].own), dt_ptr(d, t[1]), dt_ptr(d, t[2]), dt_ptr(DT_I64, p->ch.flags),
+                      dt_ptr(DT_I64, p->ch.epoch), dt_int(p->o.m), dt_int(n), dt_int(p->o.k), dt_int(p->parts)};
+  st = ops_launch(&p->kernels[AG_GEMM], s, (uint32_t)tiles, 1, args, ops_is(p, "overlap_raw") ? 8 : 9);
+  if (st == DT_OK) st = ops_announce(p, s, p->ch.acks, 1);
+  return st == DT_OK && !plain ? ops_order(p, 1, copies, s) : st;
+}
+
+// ---- GEMM + reduce-scatter, GEMM + all-reduce ---------------------------------------------------------------------------------
+// Both write f32 partial products into peers' memory and sum them there in rank order. out_ranks: to how many ranks a tile goes.
+enum { PARTIAL_GEMM = OPS_CHANNEL_KERNELS, PARTIAL_SUM };
+
+static int64_t partial_tiles_m(const dt_plan *p, bool scatter) {
+  return scatter ? p->world * ops_cdiv(p->o.m / p->world, p->block_m) : ops_cdiv(p->o.m, p->block_m);
+}
+static int64_t partial_rows(const dt_plan *p, bool scatter) { return scatter ? p->o.m / p->world : p->o.m; }
+
+static dt_status partial_setup(dt_plan *p, bool scatter, const char *kernel, const char *raw_kernel) {
+  static const char *const variants[] = {"plain", "overlap", "overlap_raw", NULL};
+  dt_status st;
+  if ((st = ops_choose(p, variants, p->world > 1 ? "overlap" : "plain")) != DT_OK || (st = divisible(p, "k", p->o.k)) != DT_OK ||
+      (scatter && (st = divisible(p, "m", p->o.m)) != DT_OK))
+    return st;
+  bool raw = ops_is(p, "overlap_raw");
+  int64_t rows = partial_rows(p, scatter);
+  ops_gemm_blocks(p, rows);
+  p->block = 4096;
+  p->uses_side = true;
+  ops_channel_kernels(p);
+  ops_buffer(p, scatter ? "gemm_rs.partial" : "gemm_ar.partial", (size_t)(p->world * rows * p->o.n) * sizeof(float));
+  OpsKernel *k = raw ? ops_kernel(p, "overlap_raw.py", raw_kernel) : ops_kernel(p, "overlap.py", kernel);
+  ops_arg(k, "a_ptr", dt_ptr(p->o.dtype, NULL));
+  ops_arg(k, "b_ptr", dt_ptr(p->o.dtype, NULL));
+  ops_arg(k, "partial_ptr", dt_ptr(DT_F32, NULL));
+  ops_arg(k, "flags_ptr", dt_ptr(DT_I64, NULL));
+  ops_arg(k, "acks_ptr", dt_ptr(DT_I64, NULL));
+  ops_arg(k, "epoch_ptr", dt_ptr(DT_I64, NULL));
+  ops_gemm_args(p, k, p->o.m, p->o.n, p->o.k / p->world);
+  // GEMM + all-reduce with raw primitives has one word a rank and tile; every other variant counts tiles in one word a rank.
+  bool words = raw && !scatter;
+  int64_t tiles = partial_tiles_m(p, scatter) * ops_cdiv(p->o.n, p->block_n);
+  p->ch.flag_words = words ? (size_t)(tiles * p->world) : 0;
+  k = words ? ops_kernel(p, "overlap_raw.py", "sum_partials_wait_kernel") : ops_kernel(p, "overlap.py", "sum_partials_kernel");
+  ops_arg(k, "partial_ptr", dt_ptr(DT_F32, NULL));
+  ops_arg(k, "out_ptr", dt_ptr(p->o.dtype, NULL));
+  ops_arg(k, "flags_ptr", dt_ptr(DT_I64, NULL));
+  ops_arg(k, "epoch_ptr", dt_ptr(DT_I64, NULL));
+  ops_arg(k, "n", dt_int(rows * p->o.n));
+  ops_arg(k, words ? "n_flags" : "per_epoch", dt_int(2));
+  ops_arg(k, "BLOCK", dt_int(p->block));
+  ops_explain(p, "%s: %s, tiles %dx%dx%d", p->row->name, p->variant, p->block_m, p->block_n, p->block_k);
+  return DT_OK;
+}
+
+static dt_status partial_run(dt_plan *p, dt_stream *s, void *const *t, bool scatter) {
+  dt_dtype d = p->o.dtype;
+  int64_t rows = partial_rows(p, scatter), tiles = partial_tiles_m(p, scatter) * ops_cdiv(p->o.n, p->block_n);
+  bool plain = ops_is(p, "plain"), words = ops_is(p, "overlap_raw") && !scatter;
+  dt_stream *sums = plain ? s : p->side;
+  int64_t per_epoch = words ? tiles * p->world : scatter ? tiles / p->world : tiles;
+  dt_status st = ops_advance(p, s);
+  if (st == DT_OK && !plain) st = ops_order(p, 0, s, sums);
+  if (st == DT_OK)
+    st = OPS_LAUNCH(&p->kernels[PARTIAL_GEMM], s, tiles, 1, dt_ptr(d, t[0]), dt_ptr(d, t[1]), dt_ptr(DT_F32, p->buffers[0].own),
+                    dt_ptr(DT_I64, p->ch.flags), dt_ptr(DT_I64, p->ch.acks), dt_ptr(DT_I64, p->ch.epoch), dt_int(p->o.m),
+                    dt_int(p->o.n), dt_int(p->o.k / p->world));
+  if (st == DT_OK)
+    st = OPS_LAUNCH(&p->kernels[PARTIAL_SUM], sums, ops_cdiv(rows * p->o.n, 8 * p->block), 1, dt_ptr(DT_F32, p->buffers[0].own),
+                    dt_ptr(d, t[2]), dt_ptr(DT_I64, p->ch.flags), dt_ptr(DT_I64, p->ch.epoch), dt_int(rows * p->o.n),
+                    dt_int(per_epoch));
+  if (st == DT_OK) st = ops_announce(p, sums, p->ch.acks, 1);
+  return st == DT_OK && !plain ? ops_order(p, 1, sums, s) : st;
+}
+
+dt_status ops_gemm_rs_setup(dt_plan *p) { return partial_setup(p, true, "gemm_rs_kernel", "gemm_rs_notify_kernel"); }
+dt_status ops_gemm_rs_run(dt_plan *p, dt_stream *s, void *const *t) { return partial_run(p, s, t, true); }
+dt_status ops_gemm_ar_setup(dt_plan *p) { return partial_setup(p, false, "gemm_ar_kernel", "gemm_ar_notify_kernel"); }
+dt_status ops_gemm_ar_run(dt_plan *p, dt_stream *s, void *const *t) { return partial_run(p, s, t, false); }
