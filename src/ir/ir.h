@@ -302,6 +302,7 @@ Status ir_verify(const IrModule *m, Diags *d);
 //     return
 //   }
 char *ir_print(const IrModule *m, Arena *a);
+char *ir_print_with_locs(const IrModule *m, Arena *a); // loc("file":line:col) behind each op that has one
 char *ir_print_op(const IrOp *op, Arena *a); // one line, for messages
 char *ir_type_text(const IrType *t, Arena *a);
 // Reads a module. Errors carry line and column of the text. Never crashes on any input; depth and sizes are bounded.
