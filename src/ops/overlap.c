@@ -111,27 +111,41 @@ dt_status ops_ag_gemm_run(dt_plan *p, dt_stream *s, void *const *t) {
 }
 
 // ---- GEMM + reduce-scatter, GEMM + all-reduce ---------------------------------------------------------------------------------
-// Both write f32 partial products into peers' memory and sum them there in rank order. out_ranks: to how many ranks a tile goes.
+// Overlapped: each tile of the f32 product goes straight into the memory of the rank that sums it (all of them for all-reduce),
+// which adds the ranks' parts in rank order. Plain: the whole product into this rank's memory first, then the collective.
 enum { PARTIAL_GEMM = OPS_CHANNEL_KERNELS, PARTIAL_SUM };
 
-static int64_t partial_tiles_m(const dt_plan *p, bool scatter) {
-  return scatter ? p->world * ops_cdiv(p->o.m / p->world, p->block_m) : ops_cdiv(p->o.m, p->block_m);
-}
 static int64_t partial_rows(const dt_plan *p, bool scatter) { return scatter ? p->o.m / p->world : p->o.m; }
+static int64_t partial_tiles(const dt_plan *p, bool scatter) {
+  int64_t of_rank = ops_cdiv(partial_rows(p, scatter), p->block_m) * ops_cdiv(p->o.n, p->block_n);
+  return scatter ? p->world * of_rank : of_rank;
+}
 
-static dt_status partial_setup(dt_plan *p, bool scatter, const char *kernel, const char *raw_kernel) {
-  static const char *const variants[] = {"plain", "overlap", "overlap_raw", NULL};
-  dt_status st;
-  if ((st = ops_choose(p, variants, p->world > 1 ? "overlap" : "plain")) != DT_OK || (st = divisible(p, "k", p->o.k)) != DT_OK ||
-      (scatter && (st = divisible(p, "m", p->o.m)) != DT_OK))
-    return st;
+static void sum_kernel(dt_plan *p, const char *file, const char *name, const char *in, int64_t n, const char *last) {
+  OpsKernel *k = ops_kernel(p, file, name);
+  ops_arg(k, in, dt_ptr(DT_F32, NULL));
+  ops_arg(k, "out_ptr", dt_ptr(p->o.dtype, NULL));
+  ops_arg(k, "flags_ptr", dt_ptr(DT_I64, NULL));
+  ops_arg(k, "epoch_ptr", dt_ptr(DT_I64, NULL));
+  ops_arg(k, "n", dt_int(n));
+  if (last) ops_arg(k, last, dt_int(2));
+  ops_arg(k, "BLOCK", dt_int(p->block));
+}
+
+static void plain_setup(dt_plan *p, bool scatter, int64_t n) {
+  ops_buffer(p, scatter ? "gemm_rs.product" : "gemm_ar.product", (size_t)(p->o.m * p->o.n) * sizeof(float));
+  OpsKernel *k = ops_kernel(p, "matmul.py", "matmul_persistent_kernel");
+  ops_arg(k, "a_ptr", dt_ptr(p->o.dtype, NULL));
+  ops_arg(k, "b_ptr", dt_ptr(p->o.dtype, NULL));
+  ops_arg(k, "c_ptr", dt_ptr(DT_F32, NULL));
+  ops_gemm_args(p, k, p->o.m, p->o.n, p->o.k / p->world);
+  sum_kernel(p, "collectives.py", scatter ? "reduce_scatter_kernel" : "all_reduce_one_shot_kernel", "x_ptr", n, NULL);
+}
+
+static void overlap_setup(dt_plan *p, bool scatter, int64_t n, const char *kernel, const char *raw_kernel) {
   bool raw = ops_is(p, "overlap_raw");
-  int64_t rows = partial_rows(p, scatter);
-  ops_gemm_blocks(p, rows);
-  p->block = 4096;
   p->uses_side = true;
-  ops_channel_kernels(p);
-  ops_buffer(p, scatter ? "gemm_rs.partial" : "gemm_ar.partial", (size_t)(p->world * rows * p->o.n) * sizeof(float));
+  ops_buffer(p, scatter ? "gemm_rs.partial" : "gemm_ar.partial", (size_t)(p->world * n) * sizeof(float));
   OpsKernel *k = raw ? ops_kernel(p, "overlap_raw.py", raw_kernel) : ops_kernel(p, "overlap.py", kernel);
   ops_arg(k, "a_ptr", dt_ptr(p->o.dtype, NULL));
   ops_arg(k, "b_ptr", dt_ptr(p->o.dtype, NULL));
@@ -142,38 +156,67 @@ static dt_status partial_setup(dt_plan *p, bool scatter, const char *kernel, con
   ops_gemm_args(p, k, p->o.m, p->o.n, p->o.k / p->world);
   // GEMM + all-reduce with raw primitives has one word a rank and tile; every other variant counts tiles in one word a rank.
   bool words = raw && !scatter;
-  int64_t tiles = partial_tiles_m(p, scatter) * ops_cdiv(p->o.n, p->block_n);
-  p->ch.flag_words = words ? (size_t)(tiles * p->world) : 0;
-  k = words ? ops_kernel(p, "overlap_raw.py", "sum_partials_wait_kernel") : ops_kernel(p, "overlap.py", "sum_partials_kernel");
-  ops_arg(k, "partial_ptr", dt_ptr(DT_F32, NULL));
-  ops_arg(k, "out_ptr", dt_ptr(p->o.dtype, NULL));
-  ops_arg(k, "flags_ptr", dt_ptr(DT_I64, NULL));
-  ops_arg(k, "epoch_ptr", dt_ptr(DT_I64, NULL));
-  ops_arg(k, "n", dt_int(rows * p->o.n));
-  ops_arg(k, words ? "n_flags" : "per_epoch", dt_int(2));
-  ops_arg(k, "BLOCK", dt_int(p->block));
+  if (words) p->ch.flag_words = (size_t)(partial_tiles(p, scatter) * p->world);
+  if (words) sum_kernel(p, "overlap_raw.py", "sum_partials_wait_kernel", "partial_ptr", n, "n_flags");
+  else sum_kernel(p, "overlap.py", "sum_partials_kernel", "partial_ptr", n, "per_epoch");
+}
+
+static dt_status partial_setup(dt_plan *p, bool scatter, const char *kernel, const char *raw_kernel) {
+  static const char *const variants[] = {"plain", "overlap", "overlap_raw", NULL};
+  dt_status st;
+  if ((st = ops_choose(p, variants, p->world > 1 ? "overlap" : "plain")) != DT_OK || (st = divisible(p, "k", p->o.k)) != DT_OK ||
+      (scatter && (st = divisible(p, "m", p->o.m)) != DT_OK))
+    return st;
+  int64_t rows = partial_rows(p, scatter);
+  p->block = 4096;
+  ops_channel_kernels(p);
+  if (ops_is(p, "plain")) {
+    ops_gemm_blocks(p, p->o.m);
+    plain_setup(p, scatter, rows * p->o.n);
+  } else {
+    ops_gemm_blocks(p, rows);
+    overlap_setup(p, scatter, rows * p->o.n, kernel, raw_kernel);
+  }
   ops_explain(p, "%s: %s, tiles %dx%dx%d", p->row->name, p->variant, p->block_m, p->block_n, p->block_k);
   return DT_OK;
 }
 
-static dt_status partial_run(dt_plan *p, dt_stream *s, void *const *t, bool scatter) {
+static dt_status plain_run(dt_plan *p, dt_stream *s, void *const *t, int64_t n, uint32_t parts) {
   dt_dtype d = p->o.dtype;
-  int64_t rows = partial_rows(p, scatter), tiles = partial_tiles_m(p, scatter) * ops_cdiv(p->o.n, p->block_n);
-  bool plain = ops_is(p, "plain"), words = ops_is(p, "overlap_raw") && !scatter;
-  dt_stream *sums = plain ? s : p->side;
-  int64_t per_epoch = words ? tiles * p->world : scatter ? tiles / p->world : tiles;
+  int64_t tiles = ops_cdiv(p->o.m, p->block_m) * ops_cdiv(p->o.n, p->block_n);
+  dt_status st;
+  if ((st = ops_wait_all(p, s, p->ch.acks, 1, 1)) != DT_OK ||
+      (st = OPS_LAUNCH(&p->kernels[PARTIAL_GEMM], s, tiles, 1, dt_ptr(d, t[0]), dt_ptr(d, t[1]), dt_ptr(DT_F32, p->buffers[0].own),
+                       dt_int(p->o.m), dt_int(p->o.n), dt_int(p->o.k / p->world))) != DT_OK ||
+      (st = ops_announce(p, s, p->ch.flags, 1)) != DT_OK)
+    return st;
+  return OPS_LAUNCH(&p->kernels[PARTIAL_SUM], s, parts, 1, dt_ptr(DT_F32, p->buffers[0].own), dt_ptr(d, t[2]),
+                    dt_ptr(DT_I64, p->ch.flags), dt_ptr(DT_I64, p->ch.epoch), dt_int(n));
+}
+
+static dt_status overlap_run(dt_plan *p, dt_stream *s, void *const *t, bool scatter, int64_t n, uint32_t parts) {
+  dt_dtype d = p->o.dtype;
+  int64_t tiles = partial_tiles(p, scatter);
+  bool words = ops_is(p, "overlap_raw") && !scatter;
+  int64_t expected = words ? tiles * p->world : scatter ? tiles / p->world : tiles;
+  dt_status st;
+  if ((st = ops_order(p, 0, s, p->side)) != DT_OK ||
+      (st = OPS_LAUNCH(&p->kernels[PARTIAL_GEMM], s, tiles, 1, dt_ptr(d, t[0]), dt_ptr(d, t[1]), dt_ptr(DT_F32, p->buffers[0].own),
+                       dt_ptr(DT_I64, p->ch.flags), dt_ptr(DT_I64, p->ch.acks), dt_ptr(DT_I64, p->ch.epoch), dt_int(p->o.m),
+                       dt_int(p->o.n), dt_int(p->o.k / p->world))) != DT_OK)
+    return st;
+  return OPS_LAUNCH(&p->kernels[PARTIAL_SUM], p->side, parts, 1, dt_ptr(DT_F32, p->buffers[0].own), dt_ptr(d, t[2]),
+                    dt_ptr(DT_I64, p->ch.flags), dt_ptr(DT_I64, p->ch.epoch), dt_int(n), dt_int(expected));
+}
+
+static dt_status partial_run(dt_plan *p, dt_stream *s, void *const *t, bool scatter) {
+  int64_t n = partial_rows(p, scatter) * p->o.n;
+  uint32_t parts = (uint32_t)ops_cdiv(n, 8 * p->block);
+  bool plain = ops_is(p, "plain");
   dt_status st = ops_advance(p, s);
-  if (st == DT_OK && !plain) st = ops_order(p, 0, s, sums);
-  if (st == DT_OK)
-    st = OPS_LAUNCH(&p->kernels[PARTIAL_GEMM], s, tiles, 1, dt_ptr(d, t[0]), dt_ptr(d, t[1]), dt_ptr(DT_F32, p->buffers[0].own),
-                    dt_ptr(DT_I64, p->ch.flags), dt_ptr(DT_I64, p->ch.acks), dt_ptr(DT_I64, p->ch.epoch), dt_int(p->o.m),
-                    dt_int(p->o.n), dt_int(p->o.k / p->world));
-  if (st == DT_OK)
-    st = OPS_LAUNCH(&p->kernels[PARTIAL_SUM], sums, ops_cdiv(rows * p->o.n, 8 * p->block), 1, dt_ptr(DT_F32, p->buffers[0].own),
-                    dt_ptr(d, t[2]), dt_ptr(DT_I64, p->ch.flags), dt_ptr(DT_I64, p->ch.epoch), dt_int(rows * p->o.n),
-                    dt_int(per_epoch));
-  if (st == DT_OK) st = ops_announce(p, sums, p->ch.acks, 1);
-  return st == DT_OK && !plain ? ops_order(p, 1, sums, s) : st;
+  if (st == DT_OK) st = plain ? plain_run(p, s, t, n, parts) : overlap_run(p, s, t, scatter, n, parts);
+  if (st == DT_OK) st = ops_announce(p, plain ? s : p->side, p->ch.acks, 1);
+  return st == DT_OK && !plain ? ops_order(p, 1, p->side, s) : st;
 }
 
 dt_status ops_gemm_rs_setup(dt_plan *p) { return partial_setup(p, true, "gemm_rs_kernel", "gemm_rs_notify_kernel"); }
