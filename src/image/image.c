@@ -25,6 +25,7 @@ static uint64_t arg_bytes(const ImageArg *a) {
   switch (a->kind) {
   case IMAGE_ARG_PTR: return 8;
   case IMAGE_ARG_DESC: return sizeof(ImageDesc);
+  case IMAGE_ARG_FIXED: return 0;
   default: return bits_div_up(a->bits, 8);
   }
 }
@@ -39,7 +40,7 @@ static const char *arg_fault(const ImageArg *a, uint32_t args_bytes) {
   return NULL;
 }
 
-enum { ARG_MIN = 4 + 7 * 4 + 1 + 5 * 4 };
+enum { ARG_MIN = 4 + 7 * 4 + 1 + 5 * 4 + 8 };
 static void put_arg(ImageWriter *w, const ImageArg *a) {
   image_put_str(w, a->name);
   image_put_u32(w, a->kind);
@@ -50,6 +51,7 @@ static void put_arg(ImageWriter *w, const ImageArg *a) {
   image_put_u32(w, a->rank);
   for (int i = 0; i < 5; i++) image_put_u32(w, (uint32_t)a->block[i]);
   image_put_u32(w, a->offset);
+  image_put_u64(w, (uint64_t)a->value);
 }
 
 static bool get_bool(ImageReader *r) {
@@ -60,7 +62,7 @@ static bool get_bool(ImageReader *r) {
 
 static void get_arg(ImageReader *r, ImageArg *a, uint32_t args_bytes) {
   a->name = image_get_name(r);
-  a->kind = (ImageArgKind)image_get_below(r, IMAGE_ARG_DESC + 1, "an argument is of an unknown kind");
+  a->kind = (ImageArgKind)image_get_below(r, IMAGE_ARG_FIXED + 1, "an argument is of an unknown kind");
   a->bits = image_get_u32(r);
   a->dtype = image_get_below(r, IMAGE_NDTYPES, "an argument is of an unknown type");
   a->is_unsigned = get_bool(r);
@@ -68,6 +70,7 @@ static void get_arg(ImageReader *r, ImageArg *a, uint32_t args_bytes) {
   a->rank = image_get_u32(r);
   for (int i = 0; i < 5; i++) a->block[i] = (int32_t)image_get_u32(r);
   a->offset = image_get_u32(r);
+  a->value = (int64_t)image_get_u64(r);
   const char *fault = r->bad ? NULL : arg_fault(a, args_bytes);
   if (fault) image_bad(r, fault);
 }

@@ -78,7 +78,8 @@ typedef enum ImageArgKind {
   IMAGE_ARG_PTR,   // 8 bytes
   IMAGE_ARG_INT,   // bits/8 bytes, bool one byte
   IMAGE_ARG_FLOAT, // bits/8 bytes (f16, bf16 too)
-  IMAGE_ARG_DESC   // tensor descriptor: ImageDesc by value
+  IMAGE_ARG_DESC,  // tensor descriptor: ImageDesc by value
+  IMAGE_ARG_FIXED  // an integer that the code has folded: not passed, and the launch's value must equal `value`
 } ImageArgKind;
 typedef struct ImageDesc { // how a descriptor argument lies in the packed arguments
   uint64_t base;
@@ -94,6 +95,7 @@ typedef struct ImageArg {
   uint32_t rank;       // IMAGE_ARG_DESC
   int32_t block[5];
   uint32_t offset;     // in the packed arguments
+  int64_t value;       // IMAGE_ARG_FIXED
 } ImageArg;
 typedef enum ImageDtype { // stable numbers; the IR's dtypes plus unsigned ints
   IMAGE_I1, IMAGE_I8, IMAGE_I16, IMAGE_I32, IMAGE_I64, IMAGE_U8, IMAGE_U16, IMAGE_U32, IMAGE_U64,
