@@ -62,10 +62,6 @@ static Status status_of_errno(void) {
 static Status read_all(Arena *a, int fd, size_t limit, char **data, size_t *len) {
   struct stat st;
   if (fstat(fd, &st) != 0) return ST_IO;
-  if (S_ISDIR(st.st_mode)) {
-    errno = EISDIR;
-    return ST_IO;
-  }
   const size_t size = S_ISREG(st.st_mode) ? (size_t)st.st_size : 0;
   if (limit && size > limit) return ST_LIMIT;
   size_t cap = size ? size + 1 : 64 << 10, n = 0;

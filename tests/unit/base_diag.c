@@ -84,7 +84,10 @@ static void test_unprintable(void **state) {
   expect(&a, "\xc3", at(1, 1, 2), "k.py:1:1: error: wrong\n  " BAD "\n  ^\n"); // cut short
   expect(&a, "\xe2\x80\xae x", at(1, 5, 6),
          "k.py:1:3: error: wrong\n  " BAD " x\n    ^\n"); // right-to-left override
-  expect(&a, "\xc0\x80", at(1, 1, 2), "k.py:1:1: error: wrong\n  " BAD BAD "\n  ^\n"); // overlong
+  expect(&a, "\xc0\x80", at(1, 1, 2), "k.py:1:1: error: wrong\n  " BAD BAD "\n  ^\n");         // overlong
+  expect(&a, "\xe0\x9f\xbf", at(1, 1, 2), "k.py:1:1: error: wrong\n  " BAD BAD BAD "\n  ^\n"); // overlong
+  expect(&a, "\xbf\x80", at(1, 1, 2), "k.py:1:1: error: wrong\n  " BAD BAD "\n  ^\n"); // no first byte
+  expect(&a, "\x7f", at(1, 1, 2), "k.py:1:1: error: wrong\n  " BAD "\n  ^\n");
   assert_string_equal(rendered(&a, "a\0b", 3, at(1, 3, 4)), "k.py:1:3: error: wrong\n  a" BAD "b\n    ^\n");
   arena_free(&a);
 }
@@ -190,12 +193,12 @@ static void test_knobs(void **state) {
   setenv("DITRON_CACHE_DIR", "/tmp/c", 1);
   setenv("DITRON_CACHE_OFF", "YES", 1);
   setenv("DITRON_DEADLINE", "17", 1);
-  setenv("DITRON_THREADS", "", 1);
+  setenv("DITRON_COMPILE_MB", "", 1);
   assert_int_equal(knobs_read(&k, &a, &d), ST_OK);
   assert_string_equal(k.cache_dir, "/tmp/c");
   assert_true(k.cache_off);
   assert_int_equal(k.deadline_s, 17);
-  assert_int_equal(k.threads, 0);
+  assert_int_equal(k.mem_limit_mb, 2048);
 
   setenv("DITRON_CACHE_OFF", "maybe", 1);
   setenv("DITRON_DEADLINE", "3s", 1);

@@ -121,6 +121,11 @@ static void test_edges(void **state) {
       check_encode(&formats[i], -xs[k]);
     }
   }
+  const uint32_t nans[] = {0x7f800001, 0x7fbfffff, 0xffffffff,
+                           0xff800001}; // signalling, and payloads that are cut off
+  for (size_t i = 0; i < DT_COUNTOF(formats) * DT_COUNTOF(nans); i++) {
+    check_encode(&formats[i / DT_COUNTOF(nans)], float_of(nans[i % DT_COUNTOF(nans)]));
+  }
   assert_int_equal(f8e4m3_from_f32(1e9f), 0x7e);
   assert_int_equal(f8e5m2_from_f32(-1e9f), 0xfb);
   assert_int_equal(f16_from_f32(1e9f), 0x7c00);
