@@ -156,6 +156,9 @@ typedef struct ImageCode ImageCode;
 Status image_code_load(const void *object, size_t n, const ImageSymbol *symbols, uint32_t nsymbols, ImageCode **out, Diags *d);
 const void *image_code_symbol(const ImageCode *c, const char *name); // NULL: none
 void image_code_free(ImageCode *c);
+// What CPU code may import: the C library's memory functions, libm in both widths, compiler support (imports.def).
+extern const ImageSymbol image_cpu_symbols[];
+extern const uint32_t image_ncpu_symbols;
 // Does this machine have what the image's cpu_features ask for? Writes the missing ones into `missing`.
 bool image_cpu_has(const char *features, char *missing, size_t cap);
 

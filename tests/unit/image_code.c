@@ -3,6 +3,7 @@
 #include "image/image.h"
 
 #include <elf.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,6 +109,36 @@ static void test_imported_data(void **state) {
     assert_ptr_equal(CALL(c, "where", long *(*)(void))(), &imported_data);
     image_code_free(c);
   }
+  arena_free(&a);
+}
+
+// What the compiler may leave to the C library and to compiler support functions is there.
+static void test_imports(void **state) {
+  (void)state;
+  static const char text[] = "#include <math.h>\n#include <string.h>\n"
+                             "double f(double x, int n) { return pow(sin(x), n) + expf((float)x); }\n"
+                             "void copy(char *d, const char *s, unsigned long n) { memmove(d, s, n); }\n"
+                             "__int128 divide(__int128 a, __int128 b) { return a / b; }\n"
+                             "_Float16 narrow(float x) { return (_Float16)x; }\n"
+                             "float widen(_Float16 x) { return x; }\n";
+  Arena a;
+  TEST_ARENA(a);
+  Diags d;
+  diags_init(&d, &a);
+  size_t n;
+  const char *object = compile(&a, text, "-fPIC -mno-f16c", &n);
+  ImageCode *c;
+  if (image_code_load(object, n, image_cpu_symbols, image_ncpu_symbols, &c, &d) != ST_OK)
+    fail_msg("%s", diags_render(&d, &a));
+  assert_true(fabs(CALL(c, "f", double (*)(double, int))(0.5, 3) - (pow(sin(0.5), 3) + expf(0.5f))) < 1e-12);
+  char to[8] = "";
+  CALL(c, "copy", void (*)(char *, const char *, unsigned long))(to, "tile", 5);
+  assert_string_equal(to, "tile");
+  const __int128 big = (__int128)1 << 100;
+  assert_true(CALL(c, "divide", __int128 (*)(__int128, __int128))(big, 1024) == (__int128)1 << 90);
+  const _Float16 h = CALL(c, "narrow", _Float16 (*)(float))(1.5f + 1.0f / 2048);
+  assert_true(CALL(c, "widen", float (*)(_Float16))(h) == 1.5f); // a tie goes to even
+  image_code_free(c);
   arena_free(&a);
 }
 
@@ -219,12 +250,13 @@ static void test_memory_ends(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_pic),     cmocka_unit_test(test_small),
-      cmocka_unit_test(test_large),   cmocka_unit_test(test_large_pic),
-      cmocka_unit_test(test_medium),  cmocka_unit_test(test_sections),
-      cmocka_unit_test(test_common),  cmocka_unit_test(test_imported_data),
-      cmocka_unit_test(test_refused), cmocka_unit_test(test_protection),
-      cmocka_unit_test(test_damaged), cmocka_unit_test(test_memory_ends),
+      cmocka_unit_test(test_pic),         cmocka_unit_test(test_small),
+      cmocka_unit_test(test_large),       cmocka_unit_test(test_large_pic),
+      cmocka_unit_test(test_medium),      cmocka_unit_test(test_sections),
+      cmocka_unit_test(test_common),      cmocka_unit_test(test_imported_data),
+      cmocka_unit_test(test_imports),     cmocka_unit_test(test_refused),
+      cmocka_unit_test(test_protection),  cmocka_unit_test(test_damaged),
+      cmocka_unit_test(test_memory_ends),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
