@@ -4,8 +4,10 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -84,7 +86,7 @@ static void test_read_without_memory(void **state) {
   arena_free(&a);
 }
 
-static void test_write_keeps_mode_links_and_devices(void **state) {
+static void test_write_keeps_mode_links_and_pipes(void **state) {
   (void)state;
   struct stat st;
   assert_int_equal(os_write_file("real", "a", 1), ST_OK);
@@ -96,9 +98,16 @@ static void test_write_keeps_mode_links_and_devices(void **state) {
   assert_int_equal(lstat("real", &st), 0);
   assert_int_equal(st.st_size, 2);
   assert_int_equal(st.st_mode & 0777, 0640);
-  assert_int_equal(os_write_file("/dev/null", "abc", 3), ST_OK);
-  assert_int_equal(stat("/dev/null", &st), 0);
-  assert_true(S_ISCHR(st.st_mode)); // not renamed over
+  char got[4] = "";
+  assert_int_equal(mkfifo("pipe", 0600), 0);
+  const int reader = open("pipe", O_RDWR);
+  assert_true(reader >= 0);
+  assert_int_equal(os_write_file("pipe", "abc", 3), ST_OK);
+  assert_int_equal(lstat("pipe", &st), 0);
+  assert_true(S_ISFIFO(st.st_mode)); // written into, not renamed over
+  assert_int_equal(read(reader, got, 3), 3);
+  assert_string_equal(got, "abc");
+  close(reader);
 }
 
 static void test_write_refusals(void **state) {
@@ -112,10 +121,33 @@ static void test_write_refusals(void **state) {
   assert_int_equal(os_write_file(name, "x", 1), ST_IO);
   assert_int_equal(os_mkdirs(name), ST_IO);
   assert_int_equal(os_mkdirs(""), ST_IO);
+}
+
+// A disk that fills up, as a limit on file sizes plays it: an error, the old file stays, nothing else does.
+static void test_write_disk_full(void **state) {
+  (void)state;
+  struct rlimit before;
+  assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const struct rlimit small = {.rlim_cur = 1000, .rlim_max = before.rlim_max};
+  char text[5000] = "new";
+  Arena a;
+  TEST_ARENA(a);
+  assert_int_equal(os_mkdirs("full"), ST_OK);
+  assert_int_equal(os_write_file("full/f", "old", 3), ST_OK);
   const int files = open_files();
-  assert_int_equal(os_write_file("/dev/full", "x", 1), ST_IO);
-  assert_non_null(strstr(os_error(), "space"));
+  signal(SIGXFSZ, SIG_IGN);
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const Status s = os_write_file("full/f", text, sizeof text);
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+  assert_int_equal(s, ST_IO);
+  assert_non_null(strstr(os_error(), "too large"));
   assert_int_equal(open_files(), files);
+  assert_int_equal(entries_of("full"), 1);
+  char *data;
+  size_t len;
+  assert_int_equal(os_read_file(&a, "full/f", 0, &data, &len), ST_OK);
+  assert_string_equal(data, "old");
+  arena_free(&a);
 }
 
 static void test_mkdirs(void **state) {
@@ -211,10 +243,15 @@ int main(void) {
   char folder[] = "base_os.XXXXXX"; // run by hand, leave the caller's folder alone
   if (!mkdtemp(folder) || chdir(folder) != 0) return 1;
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_write_and_read),      cmocka_unit_test(test_read_refusals),
-      cmocka_unit_test(test_read_without_memory), cmocka_unit_test(test_write_keeps_mode_links_and_devices),
-      cmocka_unit_test(test_write_refusals),      cmocka_unit_test(test_mkdirs),
-      cmocka_unit_test(test_concurrent_writers),  cmocka_unit_test(test_run),
+      cmocka_unit_test(test_write_and_read),
+      cmocka_unit_test(test_read_refusals),
+      cmocka_unit_test(test_read_without_memory),
+      cmocka_unit_test(test_write_keeps_mode_links_and_pipes),
+      cmocka_unit_test(test_write_refusals),
+      cmocka_unit_test(test_write_disk_full),
+      cmocka_unit_test(test_mkdirs),
+      cmocka_unit_test(test_concurrent_writers),
+      cmocka_unit_test(test_run),
       cmocka_unit_test(test_time_and_cores),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
