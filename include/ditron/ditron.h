@@ -68,6 +68,8 @@ typedef struct dt_context_options {
   size_t size;
   const char *cache_dir;      /* NULL: DITRON_CACHE_DIR, else ~/.cache/ditron; "" : no disk cache */
   double deadline_seconds;    /* of every wait; 0: 600 */
+  void (*print)(void *user, int rank, const char *line); /* device_print, line by line, from any thread; NULL: dropped */
+  void *user;
 } dt_context_options;
 DT_API dt_status dt_context_create(const dt_context_options *options, dt_context **out); /* options may be NULL */
 DT_API void dt_context_destroy(dt_context *c);

@@ -1,0 +1,43 @@
+// The compiler half of api: what its files share.
+#ifndef DITRON_COMPILE_IMPL_H
+#define DITRON_COMPILE_IMPL_H
+
+#include "api/api_impl.h"
+#include "front/front.h"
+#include "ir/ir.h"
+#include "pass/pass.h"
+#include "target/target.h"
+
+// One request to compile, with what it needs on the way.
+typedef struct Compile {
+  ApiCall *call;
+  FrontSource source;
+  const char *kernel; // NULL: the only one
+  const dt_named *args;
+  size_t nargs;
+  dt_compile_options o; // copied; zero where the caller gave none
+  // filled by compile_front
+  IrCtx *ctx;
+  FrontOptions front;
+  const FrontKernel *chosen;
+  FrontSpec *specs; // one a given parameter, in the kernel's order
+  int nspecs;
+  TargetOptions target;
+  IrModule *module;
+} Compile;
+
+// Options checked and copied; target name resolved.
+Status compile_begin(Compile *c, ApiCall *call, const char *path, const char *text, size_t len, const char *kernel,
+                     const dt_named *args, size_t nargs, const dt_compile_options *o);
+// Lists the file's kernels, chooses one and decides its specs.
+Status compile_specs(Compile *c);
+// The kernel as a module of the tile stage. Needs compile_specs.
+Status compile_front(Compile *c);
+// Everything after: passes, target, image with all launch arguments.
+Status compile_back(Compile *c, Image **out);
+// The machine that the passes work for.
+Status compile_machine(Compile *c, PassMachine *out);
+// The launch arguments of a kernel: those parameters that are not constexpr, in order. Returns the spec or NULL (left out).
+const FrontSpec *compile_spec_of(const Compile *c, const char *param);
+
+#endif

@@ -1,0 +1,129 @@
+// Images and packs: files and bytes to handles.
+#include "api/api_impl.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_IMAGE_BYTES = 1 << 30 };
+
+typedef struct ReadArgs {
+  const char *path; // or
+  const void *bytes;
+  size_t n;
+  dt_image **image;
+  dt_pack **pack;
+} ReadArgs;
+
+// Reads into the handle's own arena; ends there if memory does.
+static Status read_into(dt_image *im, const void *bytes, size_t n, Diags *d) {
+  if (ESCAPE_TRY(&im->escape)) {
+    diag(d, DIAG_ERROR, LOC_NONE, "%s", im->escape.message);
+    return im->escape.status;
+  }
+  Status s = image_read(&im->arena, bytes, n, &im->image, d);
+  if (s != ST_OK) return s;
+  im->bytes = arena_copy(&im->arena, bytes, n);
+  im->nbytes = n;
+  return ST_OK;
+}
+
+static Status read_image(ApiCall *call, void *user) {
+  ReadArgs *a = user;
+  if (a->path) {
+    char *data;
+    Status s = os_read_file(&call->arena, a->path, MOST_IMAGE_BYTES, &data, &a->n);
+    if (s != ST_OK) {
+      diag(&call->diags, DIAG_ERROR, LOC_NONE, "%s: %s", a->path, s == ST_LIMIT ? "larger than 1 GiB" : os_error());
+      return s;
+    }
+    a->bytes = data;
+  }
+  dt_image *im = calloc(1, sizeof *im);
+  if (!im) return ST_NO_MEMORY;
+  im->context = call->context;
+  arena_init(&im->arena, 0, &im->escape);
+  Status s = read_into(im, a->bytes, a->n, &call->diags);
+  if (s == ST_OK) *a->image = im;
+  else dt_image_destroy(im);
+  return s;
+}
+
+dt_status dt_image_open(dt_context *c, const char *path, dt_image **out) {
+  ReadArgs a = {.path = path, .image = out};
+  return api_call(c, read_image, &a);
+}
+dt_status dt_image_read(dt_context *c, const void *bytes, size_t n, dt_image **out) {
+  return api_image_from_bytes(c, bytes, n, out);
+}
+dt_status api_image_from_bytes(dt_context *c, const void *bytes, size_t n, dt_image **out) {
+  ReadArgs a = {.bytes = bytes, .n = n, .image = out};
+  return api_call(c, read_image, &a);
+}
+
+dt_status dt_image_save(const dt_image *im, const char *path) {
+  Status s = os_write_file(path, im->bytes, im->nbytes);
+  return s == ST_OK ? DT_OK : api_fail(im->context, s, "%s: %s", path, os_error());
+}
+
+void dt_image_destroy(dt_image *im) {
+  if (!im) return;
+  arena_free(&im->arena);
+  free(im);
+}
+
+size_t dt_image_kernels(const dt_image *im) { return im->image->nkernels; }
+const char *dt_image_kernel_name(const dt_image *im, size_t i) {
+  return i < im->image->nkernels ? im->image->kernels[i].name : NULL;
+}
+
+// ---- packs ------------------------------------------------------------------------------------------------------------
+struct dt_pack {
+  dt_context *context;
+  Escape escape;
+  Arena arena;
+  PackEntry *entries;
+  uint32_t n;
+};
+
+static Status parse_pack(dt_pack *p, const void *bytes, size_t n, Diags *d) {
+  if (ESCAPE_TRY(&p->escape)) {
+    diag(d, DIAG_ERROR, LOC_NONE, "%s", p->escape.message);
+    return p->escape.status;
+  }
+  return pack_read(&p->arena, bytes, n, &p->entries, &p->n, d);
+}
+
+static Status open_pack(ApiCall *call, void *user) {
+  ReadArgs *a = user;
+  char *data;
+  Status s = os_read_file(&call->arena, a->path, MOST_IMAGE_BYTES, &data, &a->n);
+  if (s != ST_OK) {
+    diag(&call->diags, DIAG_ERROR, LOC_NONE, "%s: %s", a->path, s == ST_LIMIT ? "larger than 1 GiB" : os_error());
+    return s;
+  }
+  dt_pack *p = calloc(1, sizeof *p);
+  if (!p) return ST_NO_MEMORY;
+  p->context = call->context;
+  arena_init(&p->arena, 0, &p->escape);
+  s = parse_pack(p, data, a->n, &call->diags);
+  if (s == ST_OK) *a->pack = p;
+  else dt_pack_destroy(p);
+  return s;
+}
+
+dt_status dt_pack_open(dt_context *c, const char *path, dt_pack **out) {
+  ReadArgs a = {.path = path, .pack = out};
+  return api_call(c, open_pack, &a);
+}
+
+dt_status dt_pack_get(dt_pack *p, const char *key, dt_image **out) {
+  for (uint32_t i = 0; i < p->n; i++)
+    if (strcmp(p->entries[i].key, key) == 0) return api_image_from_bytes(p->context, p->entries[i].bytes, p->entries[i].n, out);
+  return api_fail(p->context, ST_NOT_FOUND, "the pack has no kernel '%s'; `ditron pack --list` shows what it has", key);
+}
+
+void dt_pack_destroy(dt_pack *p) {
+  if (!p) return;
+  arena_free(&p->arena);
+  free(p);
+}
