@@ -87,6 +87,9 @@ typedef enum dt_dtype {
 DT_API const char *dt_dtype_name(dt_dtype d); /* [rt] "i1" ... "f8e5m2"; NULL if out of range */
 DT_API size_t dt_dtype_bytes(dt_dtype d);     /* [rt] in memory; i1 is one byte */
 
+/* Converts n elements on the host, rounding to nearest even; floats to integers go toward zero and saturate. [rt] */
+DT_API dt_status dt_convert(void *dst, dt_dtype dst_dtype, const void *src, dt_dtype src_dtype, size_t n);
+
 enum { DT_MAX_RANK = 5 };
 typedef struct dt_desc { /* a tensor in memory that a kernel accesses in blocks */
   void *base;
@@ -297,6 +300,15 @@ DT_API dt_status dt_context_compile(dt_context *c, const char *path, const char 
 DT_API bool dt_context_can_compile(const dt_context *c);
 /* Records text as the calling thread's last failure and returns s: for layers above the library, as the operators are. */
 DT_API dt_status dt_context_fail(dt_context *c, dt_status s, const char *text);
+/* Devices that teams can run on, one at a time: false past the end. */
+DT_API bool dt_device_info(size_t i, const char **name, const char **text);
+DT_API const char *dt_cache_dir(const dt_context *c); /* "" where the disk cache is off */
+/* What the compiler of this process targets, for people; "" without one. */
+DT_API const char *dt_compiler_info(dt_context *c);
+/* Runs n copies of a program as the ranks of one job and waits; *code is 0 or that of the first to fail. */
+DT_API dt_status dt_launch_job(dt_context *c, const char *const *argv, int n, int *code);
+/* Rank and size of the job that started this process ("none": 0 of 1). */
+DT_API dt_status dt_job(dt_context *c, int *rank, int *world, const char **launcher);
 /* Folder of the kernel sources: DITRON_KERNELS, else beside the library (../share/ditron/kernels), else the build's. */
 DT_API const char *dt_kernels_dir(dt_context *c);
 /* DT_OK on every rank if every rank gives DT_OK; else the first failure (lowest rank) everywhere, its text in dt_error. Collective. */

@@ -62,7 +62,7 @@ struct dt_image {
 dt_status api_fail(dt_context *c, Status s, const char *fmt, ...) DT_PRINTF(3, 4);
 void api_remark(dt_context *c, const char *text);
 // Keeps a copy of text for the calling thread until its next such call; NULL when memory ends.
-const char *api_keep_text(dt_context *c, const char *text);
+DT_SHARED const char *api_keep_text(dt_context *c, const char *text);
 
 // One guarded call: fn may allocate in the arena and report to diags. What it returns becomes the status; errors in diags, or
 // the end of memory, become the thread's message, warnings and remarks its remarks. Everything in the arena dies with the call.
@@ -72,10 +72,13 @@ typedef struct ApiCall {
   Arena arena;
   Diags diags;
 } ApiCall;
-dt_status api_call(dt_context *c, Status (*fn)(ApiCall *call, void *user), void *user);
+DT_SHARED dt_status api_call(dt_context *c, Status (*fn)(ApiCall *call, void *user), void *user);
 
 // An image from serialised bytes (copied).
-dt_status api_image_from_bytes(dt_context *c, const void *bytes, size_t n, dt_image **out);
+DT_SHARED dt_status api_image_from_bytes(dt_context *c, const void *bytes, size_t n, dt_image **out);
+
+// Defined in libditron only.
+DT_API const char *api_compiler_info(dt_context *c);
 
 static inline dt_status api_status(Status s) { return (dt_status)s; }
 
