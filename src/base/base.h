@@ -24,6 +24,12 @@
 #define DT_PRINTF(f, a)
 #define DT_NORETURN
 #endif
+// What libditron takes from libditron-rt beyond the public header: visible across the two, private to them.
+#if defined(__GNUC__)
+#define DT_SHARED __attribute__((visibility("default")))
+#else
+#define DT_SHARED
+#endif
 #define DT_COUNTOF(a) (sizeof(a) / sizeof((a)[0]))
 
 // ---- status ------------------------------------------------------------------------------------

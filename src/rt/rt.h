@@ -185,10 +185,10 @@ Status rt_trace_write(RtTeam *t, const char *path, RtError *e);
 typedef struct RtCache RtCache;
 Status rt_cache_open(const char *dir, uint64_t limit_bytes, RtCache **out, RtError *e); // dir "": off; limit 0: 1 GiB
 void rt_cache_close(RtCache *c);
-bool rt_cache_get(RtCache *c, const char key[33], Arena *a, void **bytes, size_t *n);
-void rt_cache_put(RtCache *c, const char key[33], const void *bytes, size_t n);
+DT_SHARED bool rt_cache_get(RtCache *c, const char key[33], Arena *a, void **bytes, size_t *n);
+DT_SHARED void rt_cache_put(RtCache *c, const char key[33], const void *bytes, size_t n);
 const char *rt_cache_dir(const RtCache *c);
-bool rt_cache_problem(RtCache *c, char *out, size_t cap); // true once, at the first trouble
+DT_SHARED bool rt_cache_problem(RtCache *c, char *out, size_t cap); // true once, at the first trouble
 
 // ---- launcher --------------------------------------------------------------------------------------
 // Runs n copies of a program as the ranks of a job, and waits. SIGINT, SIGTERM and SIGHUP go to all of them. When one fails,
