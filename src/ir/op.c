@@ -245,3 +245,58 @@ double ir_bits_float(IrDtype d, uint64_t bits) {
   }
   }
 }
+
+// ---- who executes -------------------------------------------------------------------------------------------------
+
+typedef enum Levels { LEVELS_NONE, LEVELS_PROGRAM, LEVELS_THREAD } Levels;
+
+static Levels level_of(const IrType *t, Levels so_far) {
+  if (!t || so_far == LEVELS_THREAD || ir_type_is_thread(t)) return t ? LEVELS_THREAD : so_far;
+  return t->kind == IR_SCALAR || t->kind == IR_PTR || t->kind == IR_TILE ? LEVELS_PROGRAM : so_far;
+}
+
+static Levels operand_levels(const IrOp *op, uint32_t n) {
+  Levels l = LEVELS_NONE;
+  for (uint32_t i = 0; i < n && i < op->noperands; i++) {
+    if (op->operands[i].value) l = level_of(op->operands[i].value->type, l);
+  }
+  return l;
+}
+
+// Region ops: the level of what decides, not of what is carried.
+static Levels control_levels(const IrOp *op) {
+  switch (op->kind) {
+  case OP_if:
+  case OP_switch: return operand_levels(op, 1);
+  case OP_for: return operand_levels(op, 3);
+  default: { // while
+    const IrOp *end = op->nregions ? op->regions[0]->last : NULL;
+    return end && end->kind == OP_cond_yield ? operand_levels(end, 1) : LEVELS_PROGRAM;
+  }
+  }
+}
+
+// An op whose values have no level (a fence, say) acts for whoever the control around it selects.
+static bool under_thread_control(const IrOp *op) {
+  for (const IrOp *o = op->parent ? op->parent->owner : NULL; o; o = o->parent ? o->parent->owner : NULL) {
+    const bool control = o->kind == OP_if || o->kind == OP_for || o->kind == OP_while || o->kind == OP_switch;
+    if (control && control_levels(o) == LEVELS_THREAD) return true;
+  }
+  return false;
+}
+
+IrExecutor ir_op_executor(const IrOp *op) {
+  if (ir_ops[op->kind].executor != EXEC_LEVEL) return ir_ops[op->kind].executor;
+  const int64_t group = ir_attr_i(op, ATTR_group);
+  if (group == GROUP_warp) return EXEC_WARP;
+  if (group == GROUP_block) return EXEC_BLOCK;
+  Levels l;
+  if (op->kind == OP_if || op->kind == OP_for || op->kind == OP_while || op->kind == OP_switch) {
+    l = control_levels(op);
+  } else {
+    l = operand_levels(op, op->noperands);
+    for (uint32_t i = 0; i < op->nresults; i++) l = level_of(op->results[i].type, l);
+  }
+  if (l == LEVELS_NONE) return under_thread_control(op) ? EXEC_THREAD : EXEC_PROGRAM;
+  return l == LEVELS_THREAD ? EXEC_THREAD : EXEC_PROGRAM;
+}
