@@ -2,10 +2,10 @@
 #   BUILD=DIR      where everything goes (default build); the fetched grammar always lies in build/deps
 #   DEBUG=1        no optimisation, assertions on
 #   SAN=LIST       sanitizers, e.g. address,undefined or thread
-#   STATIC=1       LLVM linked in and hidden, instead of its shared library
+#   STATIC=1       LLVM linked in and hidden, instead of its shared library (`make install` does so by itself)
 #   PREFIX, DESTDIR  for install
 #   V=1            show whole commands
-# Each mode has a folder of its own below BUILD, so that switching never rebuilds.
+# Each mode has a folder of its own below BUILD, so that switching never rebuilds; STATIC shares the objects.
 
 BUILD   ?= build
 PREFIX  ?= /usr/local
@@ -16,7 +16,8 @@ endif
 
 comma := ,
 say    = @$(if $(V),,echo "  $(1) $@" &&)
-B    := $(BUILD)$(if $(SAN),/san-$(subst $(comma),-,$(SAN)))$(if $(DEBUG),/debug)$(if $(STATIC),/static)
+MODE := $(BUILD)$(if $(SAN),/san-$(subst $(comma),-,$(SAN)))$(if $(DEBUG),/debug)
+B    := $(MODE)$(if $(STATIC),/static)
 DEPS := build/deps
 GRAMMAR := $(DEPS)/tree-sitter-python/src
 
@@ -39,17 +40,17 @@ FULL_SRC := $(call room,front ir pass graph target target/x86 target/nvptx targe
 CLI_SRC  := $(call room,cli)
 UNIT_SRC := $(wildcard tests/unit/*.c)
 HARNESS_SRC := $(wildcard tests/harness/*.c)
-obj       = $(patsubst %.c,$(B)/obj/%.o,$(1))
+obj       = $(patsubst %.c,$(MODE)/obj/%.o,$(1))
 
 LLVM_SRC := $(filter src/target/%,$(FULL_SRC))
 ifneq ($(LLVM_SRC),)
 LLVM_CONFIG ?= llvm-config-22
 LLVM_CFLAGS := -isystem $(shell $(LLVM_CONFIG) --includedir)
-LLVM_PARTS  := x86 nvptx amdgpu orcjit passes bitreader bitwriter
-LLVM_LIBS   := -L$(shell $(LLVM_CONFIG) --libdir) $(if $(STATIC),\
-  $(shell $(LLVM_CONFIG) --link-static --libs $(LLVM_PARTS)) \
-  $(filter-out -lz3,$(shell $(LLVM_CONFIG) --link-static --system-libs $(LLVM_PARTS))) \
-  -Wl$(comma)-Bstatic -lstdc++ -Wl$(comma)-Bdynamic -static-libgcc,-lLLVM-22)
+LLVM_PARTS  := passes bitreader bitwriter $(foreach t,x86 nvptx amdgpu,$(if $(wildcard src/target/$(t)/*.c),$(t)))
+LLVM_STATIC  = $(shell $(LLVM_CONFIG) --link-static --libs $(LLVM_PARTS)) \
+  $(filter-out %z3.so -lxml2,$(shell $(LLVM_CONFIG) --link-static --system-libs $(LLVM_PARTS))) \
+  -Wl,-Bstatic -lstdc++ -Wl,-Bdynamic -static-libgcc
+LLVM_LIBS   := -L$(shell $(LLVM_CONFIG) --libdir) $(if $(STATIC),$(LLVM_STATIC),-lLLVM-22)
 endif
 ifneq ($(call room,front),)
 GRAMMAR_OBJ := $(DEPS)/obj/parser.o $(DEPS)/obj/scanner.o
@@ -71,11 +72,11 @@ all: $(LIBS) $(PROGRAM)
 lib: $(LIBS)
 units: $(if $(ROOM),$(filter $(foreach r,$(ROOM),$(B)/tests/$(r)_%),$(UNITS)),$(UNITS))
 
-$(B)/obj/src/target/%: WARN += $(LLVM_CFLAGS)
-$(B)/obj/src/%.o: src/%.c
+$(MODE)/obj/src/target/%: WARN += $(LLVM_CFLAGS)
+$(MODE)/obj/src/%.o: src/%.c
 	@mkdir -p $(@D)
 	$(call say,CC) $(CC) $(ALL_CFLAGS) $(WARN) -MMD -MP -c -o $@ $<
-$(B)/obj/tests/%.o: tests/%.c
+$(MODE)/obj/tests/%.o: tests/%.c
 	@mkdir -p $(@D)
 	$(call say,CC) $(CC) $(ALL_CFLAGS) $(WARN) -Itests -MMD -MP -c -o $@ $<
 
@@ -118,7 +119,7 @@ unit_objs    = $(if $(ROOMS_$(1)),$(call obj,$(call room,$(ROOMS_$(1)))) $(if $(
   $(if $(filter base image rt ops,$(1)),,$(B)/libditron.a) $(B)/libditron-rt.a)
 unit_libs    = $(if $(filter base image rt ops ir pass,$(1)),$(BASE_LIBS),$(if $(filter front,$(1)),$(PARSE_LIBS) $(BASE_LIBS),$(FULL_LIBS)))
 .SECONDEXPANSION:
-$(UNITS): $(B)/tests/%: $(B)/obj/tests/unit/%.o $(call obj,$(HARNESS_SRC)) $$(call unit_objs,$$(call unit_room,$$*))
+$(UNITS): $(B)/tests/%: $(MODE)/obj/tests/unit/%.o $(call obj,$(HARNESS_SRC)) $$(call unit_objs,$$(call unit_room,$$*))
 	@mkdir -p $(@D)
 	$(call say,LD) $(LINK) -o $@ $^ -lcmocka $(call unit_libs,$(call unit_room,$*))
 objs: $(call obj,$(if $(ROOM),$(call room,$(ROOM)),$(RT_SRC) $(FULL_SRC) $(CLI_SRC)))
@@ -170,19 +171,24 @@ Libs: -L$${libdir} -l$(1)
 endef
 export PC_RT   := $(call pc,ditron-rt,Ditron run time: runs compiled tile programs)
 export PC_FULL := $(call pc,ditron,Ditron compiler for tile programs over many devices)
+ifeq ($(STATIC),)
+install:
+	@$(MAKE) --no-print-directory $(JOBS) STATIC=1 install
+else
 install: all
 	install -d $(D)/include/ditron $(D)/lib/pkgconfig $(D)/bin $(D)/share/ditron/kernels
 	install -m 644 include/ditron/*.h $(D)/include/ditron
 	install -m 644 $(B)/libditron-rt.a $(B)/libditron.a $(D)/lib
 	for l in libditron-rt libditron; do \
-	  install -m 755 $(B)/$$l.so $(D)/lib/$$l.so.0 && ln -sf $$l.so.0 $(D)/lib/$$l.so || exit 1; \
+	  install -s -m 755 $(B)/$$l.so $(D)/lib/$$l.so.0 && ln -sf $$l.so.0 $(D)/lib/$$l.so || exit 1; \
 	done
 	printf '%s\n' "$$PC_RT" 'Libs.private: $(BASE_LIBS)' > $(D)/lib/pkgconfig/ditron-rt.pc
 	printf '%s\n' "$$PC_FULL" 'Requires: ditron-rt' 'Libs.private: $(FULL_LIBS)' > $(D)/lib/pkgconfig/ditron.pc
-	$(if $(PROGRAM),install -m 755 $(PROGRAM) $(D)/bin/ditron)
+	$(if $(PROGRAM),install -s -m 755 $(PROGRAM) $(D)/bin/ditron)
 	cp -r kernels/. $(D)/share/ditron/kernels
+endif
 
 clean:
-	rm -rf $(B)/obj $(B)/tests $(LIBS) $(addsuffix .0,$(filter %.so,$(LIBS))) $(B)/ditron
+	rm -rf $(MODE)/obj $(B)/tests $(LIBS) $(addsuffix .0,$(filter %.so,$(LIBS))) $(B)/ditron
 help:
 	@echo 'all test test-unit demo install clean format format-check lint-layers; see the top of the Makefile'
