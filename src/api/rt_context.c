@@ -1,11 +1,9 @@
 // Contexts: settings, messages for people, and the guard that turns every trouble into a status and a text.
 #include "api/api_impl.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define STATUS(name, code, text) _Static_assert(DT_##name == code && ST_##name == code, "ditron.h and status.def disagree");
 #include "base/status.def"
@@ -156,27 +154,15 @@ static dt_status open_cache(dt_context *c, const char *asked) {
   return (dt_status)rt_cache_open(dir, CACHE_LIMIT, &c->cache, &e);
 }
 
-static bool is_dir(const char *path) {
-  struct stat st;
-  return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
 // The kernel sources: where the knob says, else installed beside this code, else in the source tree above a build folder.
 static void choose_kernels_dir(dt_context *c) {
   static const char *const below[] = {"../share/ditron/kernels", "../kernels", "../../kernels", "kernels"};
   c->kernels_dir = c->knobs.kernels;
-  Dl_info info;
-  if (*c->kernels_dir || !dladdr((void *)(uintptr_t)choose_kernels_dir, &info) || !info.dli_fname) return;
-  char *self = realpath(info.dli_fname, NULL);
-  char *slash = self ? strrchr(self, '/') : NULL;
-  if (slash) {
-    *slash = 0;
-    for (size_t i = 0; i < DT_COUNTOF(below) && !*c->kernels_dir; i++) {
-      const char *path = arena_printf(&c->arena, "%s/%s", self, below[i]);
-      if (is_dir(path)) c->kernels_dir = path;
-    }
+  const char *self = *c->kernels_dir ? NULL : os_code_dir(&c->arena);
+  for (size_t i = 0; self && i < DT_COUNTOF(below) && !*c->kernels_dir; i++) {
+    const char *path = arena_printf(&c->arena, "%s/%s", self, below[i]);
+    if (os_is_dir(path)) c->kernels_dir = path;
   }
-  free(self);
 }
 const char *dt_kernels_dir(dt_context *c) { return c->kernels_dir; }
 

@@ -196,6 +196,9 @@ Status os_read_file(Arena *a, const char *path, size_t limit, char **data, size_
 Status os_write_file(const char *path, const void *data, size_t len);
 Status os_mkdirs(const char *path); // like mkdir -p, mode 0700 for what it makes
 bool os_exists(const char *path);
+bool os_is_dir(const char *path);
+const char *
+os_code_dir(Arena *a);      // the real folder of the library or program that this code is in; NULL if unknown
 const char *os_error(void); // text of errno, thread-local buffer
 // Runs a program (argv NULL-terminated, found on PATH), waits, returns its exit code in *code and up to `cap`
 // bytes of its stdout+stderr in out. ST_NOT_FOUND where the program does not exist.

@@ -3,6 +3,7 @@
 // Every function may be called from any thread. Where one fails, os_error says why on that thread.
 #include "base/base.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -177,16 +178,27 @@ Status os_mkdirs(const char *path) {
     if (mkdir(p, 0700) != 0 && errno != EEXIST) return ST_IO;
     *s = c;
   }
-  struct stat st;
-  if (stat(path, &st) != 0) return ST_IO;
-  if (!S_ISDIR(st.st_mode)) {
-    errno = ENOTDIR;
-    return ST_IO;
-  }
-  return ST_OK;
+  if (os_is_dir(path)) return ST_OK;
+  errno = ENOTDIR;
+  return ST_IO;
 }
 
 bool os_exists(const char *path) { return access(path, F_OK) == 0; }
+
+bool os_is_dir(const char *path) {
+  struct stat st;
+  return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+const char *os_code_dir(Arena *a) {
+  static const char here;
+  Dl_info info;
+  char real[PATH_MAX];
+  if (!dladdr(&here, &info) || !info.dli_fname || !realpath(info.dli_fname, real)) return NULL;
+  char *slash = strrchr(real, '/');
+  slash[slash == real] = 0;
+  return arena_strdup(a, real);
+}
 
 // Starts argv with output going to out_fd and no input. Returns an errno.
 static int spawn(const char *const *argv, int out_fd, pid_t *pid) {

@@ -231,6 +231,20 @@ static void test_run(void **state) {
   assert_int_equal(open_files(), files);
 }
 
+static void test_code_dir(void **state) {
+  (void)state;
+  Arena a;
+  TEST_ARENA(a);
+  char self[4096] = "";
+  assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
+  *strrchr(self, '/') = 0;
+  assert_string_equal(os_code_dir(&a), self);
+  assert_true(os_is_dir(self));
+  assert_false(os_is_dir("/proc/self/exe"));
+  assert_false(os_is_dir("absent"));
+  arena_free(&a);
+}
+
 static void test_time_and_cores(void **state) {
   (void)state;
   const uint64_t t0 = os_now_ns();
@@ -252,6 +266,7 @@ int main(void) {
       cmocka_unit_test(test_mkdirs),
       cmocka_unit_test(test_concurrent_writers),
       cmocka_unit_test(test_run),
+      cmocka_unit_test(test_code_dir),
       cmocka_unit_test(test_time_and_cores),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
