@@ -1,0 +1,57 @@
+// target: from the last stage of the IR to machine code in an Image. The only room that knows LLVM.
+//
+//   IrModule (placed) -> shared lowering, one file an op family -> LLVM IR -> passes -> object code -> Image
+//
+// A target is facts (what the machine can do) plus a few hooks; see targets.def. Nothing here keeps process-wide state
+// but LLVM's own registry of targets, which is filled once. Compiles may run on several threads at once.
+#ifndef DITRON_TARGET_H
+#define DITRON_TARGET_H
+
+#include "base/base.h"
+#include "image/image.h"
+#include "ir/ir.h"
+
+typedef enum TargetCap {      // what a machine can do, beyond the least that its target asks for
+  TARGET_CAP_MASKED = 1,      // per-element masks on loads and stores of any element size, at no cost
+  TARGET_CAP_BF16_DOT = 2,    // products of bf16 pairs added to f32
+  TARGET_CAP_FAST_GATHER = 4, // a gather is faster than element by element
+} TargetCap;
+
+typedef struct TargetFacts {
+  const char *target;          // name in targets.def
+  const char *cpu;             // LLVM's name, e.g. znver3 or x86-64-v3
+  const char *features;        // LLVM's feature list
+  const char *needs;           // what Image.cpu_features will say
+  uint32_t vector_bits;        // of the widest register
+  uint32_t vector_regs;        // how many of them
+  uint32_t lanes;              // of a warp
+  uint32_t l1_bytes, l2_bytes; // data caches of one core
+  uint32_t caps;               // TargetCap bits
+} TargetFacts;
+
+typedef struct TargetOptions {
+  const char *target; // name in targets.def; NULL: x86
+  const char *cpu;  // NULL or "host": this machine; else a baseline: x86-64-v3, x86-64-v4 or an LLVM CPU name
+  int opt;          // 0: hardly any optimisation; 1: everything that pays (use this)
+  bool debug_lines; // line tables for debuggers and profilers
+  bool verify;      // check the LLVM module (always on in debug builds)
+} TargetOptions;
+
+typedef struct Target Target;
+const Target *target_find(const char *name); // NULL: none of that name
+const char *target_name(const Target *t);
+
+// Facts of the CPU that the options name. ST_UNSUPPORTED with a diagnostic for an unknown CPU or one that lacks the
+// least that the target asks for. Strings live in the arena.
+Status target_facts(const TargetOptions *o, Arena *a, Diags *d, TargetFacts *out);
+
+// Compiles all kernels of a module in the target's last stage. On success *out is an image in the arena (code included);
+// on failure at least one diagnostic says why and *out is not written.
+Status target_compile(const IrModule *m, const TargetOptions *o, Arena *a, Diags *d, Image **out);
+
+typedef enum TargetText { TARGET_TEXT_LLVM, TARGET_TEXT_ASM } TargetText;
+// The optimised LLVM module or the machine code as text, for people.
+Status target_text(const IrModule *m, const TargetOptions *o, TargetText what, Arena *a, Diags *d,
+                   char **out);
+
+#endif
