@@ -150,7 +150,14 @@ DT_API const char *dt_image_kernel_name(const dt_image *im, size_t i);
 typedef struct dt_pack dt_pack;
 DT_API dt_status dt_pack_open(dt_context *c, const char *path, dt_pack **out);
 DT_API dt_status dt_pack_get(dt_pack *p, const char *key, dt_image **out);
+DT_API const char *dt_pack_key(const dt_pack *p, size_t i); /* NULL past the end */
 DT_API void dt_pack_destroy(dt_pack *p);
+typedef struct dt_pack_writer dt_pack_writer;
+DT_API dt_status dt_pack_writer_create(dt_context *c, dt_pack_writer **out);
+DT_API dt_status dt_pack_writer_add(dt_pack_writer *w, const char *key, const dt_image *im); /* copies; a known key is replaced */
+DT_API bool dt_pack_writer_has(const dt_pack_writer *w, const char *key);
+DT_API dt_status dt_pack_writer_save(dt_pack_writer *w, const char *path);
+DT_API void dt_pack_writer_destroy(dt_pack_writer *w);
 
 /* ---- compiling [compiler] --------------------------------------------------------------------------------------------------- */
 typedef struct dt_compile_options {

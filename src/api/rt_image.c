@@ -127,3 +127,61 @@ void dt_pack_destroy(dt_pack *p) {
   arena_free(&p->arena);
   free(p);
 }
+
+const char *dt_pack_key(const dt_pack *p, size_t i) { return i < p->n ? p->entries[i].key : NULL; }
+
+struct dt_pack_writer {
+  dt_context *context;
+  Escape escape;
+  Arena arena;
+  Vec(PackEntry) entries;
+};
+
+dt_status dt_pack_writer_create(dt_context *c, dt_pack_writer **out) {
+  dt_pack_writer *w = calloc(1, sizeof *w);
+  if (!w) return api_fail(c, ST_NO_MEMORY, "out of memory");
+  w->context = c;
+  arena_init(&w->arena, 0, &w->escape);
+  *out = w;
+  return DT_OK;
+}
+
+static PackEntry *entry_of(const dt_pack_writer *w, const char *key) {
+  for (uint32_t i = 0; i < w->entries.len; i++)
+    if (strcmp(w->entries.data[i].key, key) == 0) return &w->entries.data[i];
+  return NULL;
+}
+bool dt_pack_writer_has(const dt_pack_writer *w, const char *key) { return entry_of(w, key) != NULL; }
+
+dt_status dt_pack_writer_add(dt_pack_writer *w, const char *key, const dt_image *im) {
+  if (ESCAPE_TRY(&w->escape)) return api_fail(w->context, w->escape.status, "%s", w->escape.message);
+  const PackEntry e = {arena_strdup(&w->arena, key), arena_copy(&w->arena, im->bytes, im->nbytes), im->nbytes};
+  PackEntry *old = entry_of(w, key);
+  if (old) *old = e;
+  else vec_push(&w->arena, &w->entries, e);
+  return DT_OK;
+}
+
+typedef struct SaveArgs {
+  dt_pack_writer *writer;
+  const char *path;
+} SaveArgs;
+static Status save_pack(ApiCall *call, void *user) {
+  SaveArgs *a = user;
+  void *bytes;
+  size_t n;
+  Status s = pack_write(a->writer->entries.data, a->writer->entries.len, &call->arena, &bytes, &n, &call->diags);
+  if (s != ST_OK) return s;
+  if ((s = os_write_file(a->path, bytes, n)) != ST_OK) diag(&call->diags, DIAG_ERROR, LOC_NONE, "%s: %s", a->path, os_error());
+  return s;
+}
+dt_status dt_pack_writer_save(dt_pack_writer *w, const char *path) {
+  SaveArgs a = {w, path};
+  return api_call(w->context, save_pack, &a);
+}
+
+void dt_pack_writer_destroy(dt_pack_writer *w) {
+  if (!w) return;
+  arena_free(&w->arena);
+  free(w);
+}

@@ -1,0 +1,260 @@
+// NAME=VALUE on a command line: numbers, constants, dtypes, functions, tensors by file or fill, descriptors.
+#include "cli/cli.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+char *cli_with_rank(const char *text, int rank) {
+  char number[16];
+  size_t len = (size_t)snprintf(number, sizeof number, "%d", rank), n = strlen(text), room = n + 1;
+  for (const char *p = text; (p = strstr(p, "{rank}")); p += 6) room += len;
+  char *out = malloc(room), *w = out;
+  if (!out) abort();
+  while (*text) {
+    if (strncmp(text, "{rank}", 6) == 0) {
+      memcpy(w, number, len);
+      w += len;
+      text += 6;
+    } else {
+      *w++ = *text++;
+    }
+  }
+  *w = 0;
+  return out;
+}
+
+static bool bad(const CliValue *v, const char *why) {
+  cli_fail("%s=%s: %s", v->name, v->text, why);
+  return false;
+}
+
+static int dtype_by_name(const char *s, size_t n) {
+  for (int d = 0; d < DT_NDTYPES; d++)
+    if (strlen(dt_dtype_name((dt_dtype)d)) == n && memcmp(dt_dtype_name((dt_dtype)d), s, n) == 0) return d;
+  return -1;
+}
+
+static int language_dtype(const char *s) { // "tl.float16" and the like
+  static const struct {
+    const char *name;
+    dt_dtype d;
+  } names[] = {{"int1", DT_I1}, {"int8", DT_I8}, {"int16", DT_I16}, {"int32", DT_I32}, {"int64", DT_I64}, {"uint8", DT_U8},
+               {"uint16", DT_U16}, {"uint32", DT_U32}, {"uint64", DT_U64}, {"float16", DT_F16}, {"bfloat16", DT_BF16},
+               {"float32", DT_F32}, {"float64", DT_F64}, {"float8e4nv", DT_F8E4M3}, {"float8e5", DT_F8E5M2}};
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+    if (strcmp(s, names[i].name) == 0) return names[i].d;
+  return -1;
+}
+
+// "f32[2,3]" into dtype and shape; *end behind it.
+static bool shape_of(CliValue *v, const char *p, const char **end) {
+  const char *open = strchr(p, '[');
+  int d = open ? dtype_by_name(p, (size_t)(open - p)) : -1;
+  if (d < 0) return bad(v, "expected DTYPE[SHAPE] with a dtype of i1 i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64 f8e4m3 f8e5m2");
+  v->dtype = v->tensor.dtype = (dt_dtype)d;
+  v->tensor.rank = 0;
+  uint64_t count = 1;
+  for (p = open + 1; *p && *p != ']';) {
+    char *stop;
+    long long size = strtoll(p, &stop, 10);
+    if (stop == p || size < 0 || v->tensor.rank == 8 || __builtin_mul_overflow(count, (uint64_t)size, &count) || count > (1ull << 40))
+      return bad(v, "a shape is up to 8 sizes, separated by commas, of at most 2^40 elements in all");
+    v->tensor.shape[v->tensor.rank++] = size;
+    p = *stop == ',' ? stop + 1 : stop;
+    if (*stop != ',' && *stop != ']') return bad(v, "expected ',' or ']' in the shape");
+  }
+  if (*p != ']') return bad(v, "the shape lacks its ']'");
+  v->tensor.count = count;
+  *end = p + 1;
+  return true;
+}
+
+static bool fill_of(CliValue *v, const char *p, const char **end) {
+  static const char *const fills[] = {"zeros", "ones", "arange", "randn", "rand", "randint", "full", "empty"};
+  size_t n = strcspn(p, "(:");
+  v->fill = NULL;
+  for (size_t i = 0; i < sizeof fills / sizeof fills[0]; i++)
+    if (strlen(fills[i]) == n && memcmp(p, fills[i], n) == 0) v->fill = fills[i];
+  if (!v->fill) return bad(v, "no such value; a tensor is FILL:DTYPE[SHAPE] with FILL zeros ones arange randn rand randint(LO,HI) full(V) empty, or @file.npy");
+  p += n;
+  int want = strcmp(v->fill, "randint") == 0 ? 2 : strcmp(v->fill, "full") == 0 ? 1 : 0, got = 0;
+  if (*p == '(') {
+    double *slots[2] = {&v->fill_a, &v->fill_b};
+    for (p++; got < 2; got++) {
+      char *stop;
+      *slots[got] = strtod(p, &stop);
+      if (stop == p) break;
+      p = *stop == ',' ? stop + 1 : stop;
+    }
+    if (*p++ != ')') return bad(v, "expected ')' behind the fill's numbers");
+  }
+  if (got != want) return bad(v, want ? "this fill takes its numbers in brackets: randint(LO,HI), full(V)" : "this fill takes no numbers");
+  if (*p != ':') return bad(v, "expected ':DTYPE[SHAPE]' behind the fill");
+  v->kind = DT_VALUE_PTR;
+  return shape_of(v, p + 1, end);
+}
+
+static bool tensor_of(CliValue *v, const char *p, const char **end) {
+  if (*p != '@') return fill_of(v, p, end);
+  size_t n = strcspn(p, ";)");
+  v->file = strndup(p + 1, n - 1);
+  v->kind = DT_VALUE_PTR;
+  *end = p + n;
+  return v->file != NULL;
+}
+
+static bool desc_of(CliValue *v, const char *p) { // desc(VALUE;B0,B1)
+  const char *end;
+  v->is_desc = true;
+  if (!tensor_of(v, p + 5, &end)) return false;
+  if (*end++ != ';') return bad(v, "a descriptor is desc(VALUE;B0,B1,...) with a block size for each axis");
+  for (v->nblock = 0; v->nblock < DT_MAX_RANK; v->nblock++) {
+    char *stop;
+    long b = strtol(end, &stop, 10);
+    if (stop == end || b < 1 || b > 1 << 20) return bad(v, "a block size is a number from 1 to 2^20");
+    v->block[v->nblock] = (int32_t)b;
+    end = stop;
+    if (*end != ',') {
+      v->nblock++;
+      break;
+    }
+    end++;
+  }
+  if (strcmp(end, ")") != 0) return bad(v, "expected ')' behind the descriptor's block sizes");
+  v->kind = DT_VALUE_DESC;
+  return true;
+}
+
+static bool number_of(CliValue *v, const char *p) {
+  char *end;
+  if (cli_int(p, &v->i)) {
+    v->kind = DT_VALUE_INT;
+    return true;
+  }
+  if (*p != '-' && strspn(p, "0123456789") == strlen(p)) {
+    unsigned long long u = strtoull(p, &end, 10);
+    if (strlen(p) > 20 || (u < 1ull << 63)) return bad(v, "an integer of more than 64 bits");
+    v->kind = DT_VALUE_INT;
+    v->i = (int64_t)u;
+    v->is_unsigned = true;
+    return true;
+  }
+  v->f = strtod(p, &end);
+  if (end == p || *end) return false;
+  v->kind = DT_VALUE_FLOAT;
+  return true;
+}
+
+static bool looks_like_name(const char *p) {
+  if (!isalpha((unsigned char)*p) && *p != '_') return false;
+  for (; *p; p++)
+    if (!isalnum((unsigned char)*p) && *p != '_' && *p != '.') return false;
+  return true;
+}
+
+bool cli_value(const char *text, int rank, CliValue *v) {
+  const char *equals = strchr(text, '=');
+  memset(v, 0, sizeof *v);
+  if (!equals || equals == text) return cli_fail("'%s' is not NAME=VALUE", text), false;
+  v->name = strndup(text, (size_t)(equals - text));
+  v->text = cli_with_rank(equals + 1, rank);
+  if (!v->name) abort();
+  const char *p = v->text;
+  if (strcmp(p, "None") == 0) return v->kind = DT_VALUE_NONE, true;
+  if (strcmp(p, "True") == 0 || strcmp(p, "False") == 0) return v->kind = DT_VALUE_BOOL, v->i = *p == 'T', true;
+  if (strncmp(p, "tl.", 3) == 0) {
+    int d = language_dtype(p + 3);
+    if (d < 0) return bad(v, "no such dtype");
+    v->kind = DT_VALUE_DTYPE;
+    v->dtype = (dt_dtype)d;
+    return true;
+  }
+  size_t n = strlen(p);
+  if (n >= 2 && (*p == '"' || *p == '\'') && p[n - 1] == *p) {
+    v->kind = DT_VALUE_STR;
+    v->str = strndup(p + 1, n - 2);
+    return v->str != NULL;
+  }
+  if (number_of(v, p)) return true;
+  if (strncmp(p, "sym:", 4) == 0) {
+    v->symmetric = true;
+    p += 4;
+  }
+  if (strncmp(p, "desc(", 5) == 0) return desc_of(v, p) && cli_load_shape(v, rank);
+  if (!v->symmetric && looks_like_name(p)) { // a jit function of the file
+    v->kind = DT_VALUE_FUNC;
+    v->str = p;
+    return true;
+  }
+  const char *end;
+  if (!tensor_of(v, p, &end)) return false;
+  if (*end) return bad(v, "unexpected text behind the tensor");
+  return cli_load_shape(v, rank);
+}
+
+bool cli_load_shape(CliValue *v, int rank) {
+  (void)rank;
+  if (v->file) {
+    if (!npy_header(v->file, &v->tensor)) return false;
+    v->dtype = v->tensor.dtype;
+  }
+  if (v->is_desc && v->nblock != v->tensor.rank) return bad(v, "a descriptor needs one block size for each axis of its tensor");
+  return true;
+}
+
+dt_value cli_plain_value(const CliValue *v) {
+  dt_value x = dt_none();
+  switch (v->kind) {
+  case DT_VALUE_INT:
+    x = dt_int(v->i);
+    if (v->is_unsigned) x.dtype = DT_U64;
+    break;
+  case DT_VALUE_FLOAT: x = dt_float(v->f); break;
+  case DT_VALUE_BOOL: x = dt_bool(v->i != 0); break;
+  case DT_VALUE_STR: x = dt_str(v->str); break;
+  case DT_VALUE_FUNC: x = dt_func(v->str); break;
+  case DT_VALUE_DTYPE: x = dt_type(v->dtype); break;
+  default: break;
+  }
+  return x;
+}
+
+// ---- fills --------------------------------------------------------------------------------------------------------------
+static uint64_t mix(uint64_t *s) { // splitmix64 (Steele, Lea, Flood 2014)
+  uint64_t z = (*s += 0x9e3779b97f4a7c15u);
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+static double unit(uint64_t *s) { return (double)(mix(s) >> 11) * 0x1p-53; }
+
+static double element(const CliValue *v, size_t i, uint64_t *state) {
+  switch (v->fill[0]) {
+  case 'o': return 1;
+  case 'a': return (double)i;
+  case 'f': return v->fill_a;
+  case 'r':
+    if (strcmp(v->fill, "rand") == 0) return unit(state);
+    if (strcmp(v->fill, "randint") == 0) return floor(v->fill_a + unit(state) * (v->fill_b - v->fill_a));
+    return sqrt(-2 * log(1 - unit(state))) * cos(6.283185307179586 * unit(state)); // Box and Muller
+  default: return 0;
+  }
+}
+
+bool cli_fill(const CliValue *v, int rank, uint64_t seed, void *memory) {
+  if (v->file) return npy_read(v->file, v->dtype, &v->tensor, memory);
+  if (strcmp(v->fill, "empty") == 0) return true;
+  uint64_t state = seed + 0x51ed27u * (uint64_t)(rank + 1);
+  for (const char *p = v->name; *p; p++) state = mix(&state) ^ (unsigned char)*p;
+  size_t bytes = dt_dtype_bytes(v->dtype);
+  bool integers = v->dtype >= DT_I8 && v->dtype <= DT_U64; // a double holds no large integer exactly
+  for (size_t i = 0; i < v->tensor.count; i++) {
+    double x = element(v, i, &state);
+    int64_t whole = (int64_t)x;
+    dt_convert((char *)memory + i * bytes, v->dtype, integers ? (void *)&whole : (void *)&x, integers ? DT_I64 : DT_F64, 1);
+  }
+  return true;
+}
