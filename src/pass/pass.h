@@ -54,7 +54,8 @@ Status pass_run_named(IrModule *m, const char *names, const PassConfig *c);
 // The names that pass_run runs for t, separated by commas.
 const char *pass_order(PassTarget t);
 
-void pass_remark(const Pass *p, Loc loc, const char *fmt, ...) DT_PRINTF(3, 4); // dropped unless config->explain
+void pass_remark(const Pass *p, Loc loc, const char *fmt, ...)
+    DT_PRINTF(3, 4); // dropped unless config->explain
 void pass_error(const Pass *p, Loc loc, const char *fmt, ...) DT_PRINTF(3, 4);
 
 // ---- specialising --------------------------------------------------------------------------------------------------
@@ -83,9 +84,10 @@ typedef struct PassAxis {
   int64_t lo, hi;
 } PassAxis;
 typedef struct PassAxes PassAxes;
-PassAxes *pass_axis_run(IrFunc *f, Arena *a);                      // renumbers f's values
-const PassAxis *pass_axis(const PassAxes *x, const IrValue *v);     // never NULL; knows nothing of floats
-bool pass_axis_value(const PassAxes *x, const IrValue *v, int64_t *out); // the same known integer in all elements
+PassAxes *pass_axis_run(IrFunc *f, Arena *a);                   // renumbers f's values
+const PassAxis *pass_axis(const PassAxes *x, const IrValue *v); // never NULL; knows nothing of floats
+bool pass_axis_value(const PassAxes *x, const IrValue *v,
+                     int64_t *out); // the same known integer in all elements
 static inline bool pass_axis_nonneg(const PassAxes *x, const IrValue *v) { return pass_axis(x, v)->lo >= 0; }
 
 // ---- uniformity: do all threads hold the same? ------------------------------------------------------------------------

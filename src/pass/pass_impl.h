@@ -26,9 +26,29 @@ IrOp *pass_narrow(IrOp *op, const bool *keep_result, const bool *keep_arg, Arena
 // Replaces the terminator by one whose operands from `skip` on are cut down to those with keep[i - skip].
 void pass_narrow_terminator(IrBlock *b, uint32_t skip, const bool *keep, Arena *scratch);
 bool pass_is_loop(IrOpKind k);
-IrValue *pass_like(IrBuilder *b, const IrOp *op, uint32_t n, IrValue *const *operands, const IrType *result); // op's kind and attributes
+bool pass_is_plain_load(const IrOp *op); // orders nothing, not volatile
+IrCmp pass_swapped(IrCmp p);             // p(a, b) == swapped(p)(b, a)
+IrCmp pass_inverted(IrCmp p);            // !p(a, b) == inverted(p)(a, b)
+IrValue *pass_like(IrBuilder *b, const IrOp *op, uint32_t n, IrValue *const *operands,
+                   const IrType *result); // op's kind and attributes
 // Iterations of a `for` whose bounds and step are known; -1 where they are not, or where it would never end.
 int64_t pass_trip_count(const IrOp *op);
+
+// ---- flow.c: forward analyses ---------------------------------------------------------------------------------------------
+// Facts of values flow from operands to results and along the regions of if, for, while and switch until nothing changes
+// (sparse, optimistic: a value without facts yet is skipped). Facts may only get weaker, a bounded number of times.
+typedef struct PassFlow {
+  void *user;
+  bool (*known)(void *user, const IrValue *v); // has facts yet
+  bool (*join)(void *user, const IrValue *to,
+               const IrValue *from); // weakens to's facts by from's; true where they changed
+  bool (*op)(void *user, const IrOp *op, uint32_t result);     // facts of one result; all operands have facts
+  bool (*iv)(void *user, const IrOp *loop, const IrValue *iv); // of a `for`
+  bool (*unknown)(void *user, const IrValue *v); // an argument of a region that flow does not follow
+  bool (*control)(void *user,
+                  IrOp *op); // NULL, or: facts that depend on op's condition; true: look at its values again
+} PassFlow;
+void pass_flow_run(IrFunc *f, const PassFlow *flow, Arena *scratch);
 
 #define PASS_EACH_FUNC(p, f) for (IrFunc *f = (p)->m->funcs; f; f = f->next)
 #define PASS_EACH_OP(b, op) for (IrOp *op = (b)->first; op; op = op->next)
