@@ -212,6 +212,8 @@ static void check_required(IrVerifier *v, const IrOp *op) {
       {OP_gather, ATTR_axis},
       {OP_reduce, ATTR_axis},
       {OP_scan, ATTR_axis},
+      {OP_desc_dim, ATTR_axis},
+      {OP_desc_stride, ATTR_axis},
       {OP_cmp, ATTR_cmp},
       {OP_fcmp, ATTR_fcmp},
       {OP_math, ATTR_fn},

@@ -367,7 +367,8 @@ static void fly(V *v, const IrBlock *b, Flight *f) {
     case OP_async_wait: land_tokens(f, op); break;
     case OP_mbarrier_wait: land_barrier(f, ir_operand(op, 0)); break;
     case OP_mem_load:
-    case OP_mem_get: check_read(v, op, f, ir_operand(op, 0)); break;
+    case OP_mem_get:
+    case OP_mem_gather: check_read(v, op, f, ir_operand(op, 0)); break;
     case OP_desc_store_async: check_read(v, op, f, ir_operand(op, 1)); break;
     case OP_warp_partitions:
       for (uint32_t i = 0; i < op->nregions; i++) {

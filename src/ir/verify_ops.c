@@ -310,6 +310,17 @@ static void desc_rules(V *v, const IrOp *op) {
     }
     break;
   }
+  case OP_desc_base: {
+    const IrType *r = type_out(op, 0);
+    want(v, op, r->dtype == d->dtype && r->space == SPACE_global,
+         "the pointer does not point at the descriptor's dtype");
+    break;
+  }
+  case OP_desc_dim:
+  case OP_desc_stride:
+    axis_within(v, op, d->rank);
+    want(v, op, type_out(op, 0)->kind == IR_SCALAR && type_out(op, 0)->dtype == IR_i64, "gives an i64");
+    break;
   case OP_desc_load:
     same_block(v, op, "the block", d, "the result", type_out(op, 0));
     index_count(v, op, 1, d->rank);
@@ -331,11 +342,30 @@ static void desc_rules(V *v, const IrOp *op) {
   }
 }
 
+static void same_elements(V *v, const IrOp *op, const IrType *m, const IrType *t) {
+  if (is_num(t) && t->dtype == m->dtype) return;
+  ir_bad(v, op, "%s is no element of %s", ir_type_msg(v, t), ir_type_msg(v, m));
+}
+
 // One element of a buffer, or in the placed stage a vector along the last axis.
 static void element_rules(V *v, const IrOp *op, const IrType *m, const IrType *t) {
   const bool vector = t->kind == IR_TILE && t->rank == 1 && v->m->stage == STAGE_placed;
-  if (!is_num(t) || t->dtype != m->dtype || !(t->kind == IR_SCALAR || vector)) {
-    ir_bad(v, op, "%s is no element of %s", ir_type_msg(v, t), ir_type_msg(v, m));
+  if (t->kind == IR_SCALAR || vector)
+    same_elements(v, op, m, t);
+  else
+    ir_bad(v, op, "takes one element, not %s", ir_type_msg(v, t));
+}
+
+// Vectors along a buffer: one index for each axis, a scalar or a vector of i32 as long as t.
+static void lanes_rules(V *v, const IrOp *op, const IrType *m, const IrType *t, uint32_t at) {
+  same_elements(v, op, m, t);
+  index_count(v, op, at, m->rank);
+  for (uint32_t i = at; i < op->noperands; i++) {
+    const IrType *x = type_in(op, i);
+    const bool fits = x->kind == IR_SCALAR ? x->dtype == IR_i32 || x->dtype == IR_i64
+                                           : x->dtype == IR_i32 && ir_same_shape(x, t);
+    if (!fits)
+      ir_bad(v, op, "index %u is %s, but must be a scalar or a vector of i32", i - at, ir_type_msg(v, x));
   }
 }
 
@@ -364,6 +394,8 @@ static void buffer_rules(V *v, const IrOp *op) {
     element_rules(v, op, m, x);
     index_count(v, op, 2, m->rank);
     break;
+  case OP_mem_gather: lanes_rules(v, op, m, type_out(op, 0), 1); break;
+  case OP_mem_scatter: lanes_rules(v, op, m, x, 2); break;
   case OP_copy_async: {
     const IrType *mask = type_in(op, 2), *other = type_in(op, 3);
     want(v, op, x->kind == IR_TILE && x->dtype == m->dtype && ir_same_shape(x, m),
@@ -496,6 +528,9 @@ void ir_verify_op_rules(IrVerifier *v, const IrOp *op) {
   case OP_load_vec:
   case OP_store_vec: memory_rules(v, op); break;
   case OP_make_desc:
+  case OP_desc_base:
+  case OP_desc_dim:
+  case OP_desc_stride:
   case OP_desc_load:
   case OP_desc_store:
   case OP_desc_rmw:
@@ -507,6 +542,8 @@ void ir_verify_op_rules(IrVerifier *v, const IrOp *op) {
   case OP_mem_store:
   case OP_mem_get:
   case OP_mem_set:
+  case OP_mem_gather:
+  case OP_mem_scatter:
   case OP_copy_async:
   case OP_dot_mem: buffer_rules(v, op); break;
   case OP_async_wait: want(v, op, ir_attr_i(op, ATTR_pending) >= 0, "pending is negative"); break;
