@@ -320,6 +320,9 @@ DT_API dt_status dt_job(dt_context *c, int *rank, int *world, const char **launc
 DT_API const char *dt_kernels_dir(dt_context *c);
 /* DT_OK on every rank if every rank gives DT_OK; else the first failure (lowest rank) everywhere, its text in dt_error. Collective. */
 DT_API dt_status dt_agree(dt_rank *r, dt_status mine);
+/* rank `from`'s bytes (at most 256) to every rank. Collective. */
+DT_API dt_status dt_share(dt_rank *r, int from, void *bytes, size_t n);
+DT_API int dt_host_cores(void); /* that this process may use */
 /* The kernels that a plan with these options would load on a team of `world` ranks, one call of fn for each: file, kernel, example
  * arguments, and the key under which plans look for it in a pack. What `ditron pack` compiles. */
 DT_API dt_status dt_plan_requests(dt_context *c, const dt_plan_options *options, int world,

@@ -122,6 +122,21 @@ dt_status dt_agree(dt_rank *r, dt_status mine) {
   return st;
 }
 
+dt_status dt_share(dt_rank *r, int from, void *bytes, size_t n) {
+  dt_context *c = api_rank_context(r);
+  int world = dt_team_size(r->team);
+  if (n > RT_EXCHANGE_MAX || from < 0 || from >= world) return api_fail(c, ST_INVALID, "dt_share: %zu bytes from rank %d", n, from);
+  char *all = malloc((size_t)world * n + 1);
+  if (!all) return api_fail(c, ST_NO_MEMORY, "out of memory");
+  RtError e;
+  Status s = rt_exchange(r->rt, bytes, n, all, &e);
+  if (s == ST_OK) memcpy(bytes, all + (size_t)from * n, n);
+  free(all);
+  return api_rt(c, s, &e);
+}
+
+int dt_host_cores(void) { return os_cores(); }
+
 // ---- memory -------------------------------------------------------------------------------------------------------------
 dt_status dt_alloc(dt_rank *r, size_t bytes, void **out) {
   RtError e;
