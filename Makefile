@@ -15,11 +15,19 @@ CC := $(if $(shell command -v ccache),ccache )gcc
 endif
 
 comma := ,
+.DEFAULT_GOAL := all
 say    = @$(if $(V),,echo "  $(1) $@" &&)
 MODE := $(BUILD)$(if $(SAN),/san-$(subst $(comma),-,$(SAN)))$(if $(DEBUG),/debug)
 B    := $(MODE)$(if $(STATIC),/static)
 DEPS := build/deps
 GRAMMAR := $(DEPS)/tree-sitter-python/src
+
+# The first build sets up by itself: make remakes what it includes, then reads everything anew.
+ifneq ($(filter-out clean help setup format format-check lint-layers,$(or $(MAKECMDGOALS),all)),)
+-include $(DEPS)/ready.mk
+endif
+$(DEPS)/ready.mk: scripts/setup
+	@scripts/setup
 
 # ---- flags --------------------------------------------------------------------------------------
 CFLAGS  ?= -g $(if $(DEBUG),-O0,-O2)
@@ -45,12 +53,12 @@ obj       = $(patsubst %.c,$(MODE)/obj/%.o,$(1))
 LLVM_SRC := $(filter src/target/%,$(FULL_SRC))
 ifneq ($(LLVM_SRC),)
 LLVM_CONFIG ?= llvm-config-22
-LLVM_CFLAGS := -isystem $(shell $(LLVM_CONFIG) --includedir)
+LLVM_CFLAGS := -isystem $(shell $(LLVM_CONFIG) --includedir 2>/dev/null)
 LLVM_PARTS  := passes bitreader bitwriter $(foreach t,x86 nvptx amdgpu,$(if $(wildcard src/target/$(t)/*.c),$(t)))
 LLVM_STATIC  = $(shell $(LLVM_CONFIG) --link-static --libs $(LLVM_PARTS)) \
   $(filter-out %z3.so -lxml2,$(shell $(LLVM_CONFIG) --link-static --system-libs $(LLVM_PARTS))) \
   -Wl,-Bstatic -lstdc++ -Wl,-Bdynamic -static-libgcc
-LLVM_LIBS   := -L$(shell $(LLVM_CONFIG) --libdir) $(if $(STATIC),$(LLVM_STATIC),-lLLVM-22)
+LLVM_LIBS   := -L$(shell $(LLVM_CONFIG) --libdir 2>/dev/null) $(if $(STATIC),$(LLVM_STATIC),-lLLVM-22)
 endif
 ifneq ($(call room,front),)
 GRAMMAR_OBJ := $(DEPS)/obj/parser.o $(DEPS)/obj/scanner.o
@@ -80,8 +88,6 @@ $(MODE)/obj/tests/%.o: tests/%.c
 	@mkdir -p $(@D)
 	$(call say,CC) $(CC) $(ALL_CFLAGS) $(WARN) -Itests -MMD -MP -c -o $@ $<
 
-$(GRAMMAR)/%.c:
-	scripts/setup
 $(DEPS)/obj/%.o: $(GRAMMAR)/%.c
 	@mkdir -p $(@D)
 	$(call say,CC) $(CC) -std=gnu11 -O1 -w -fPIC -fvisibility=hidden -DTREE_SITTER_HIDE_SYMBOLS -Isrc/front/grammar \
@@ -127,7 +133,6 @@ objs: $(call obj,$(if $(ROOM),$(call room,$(ROOM)),$(RT_SRC) $(FULL_SRC) $(CLI_S
 -include $(patsubst %.o,%.d,$(call obj,$(RT_SRC) $(FULL_SRC) $(CLI_SRC) $(UNIT_SRC) $(HARNESS_SRC)))
 
 # ---- tests --------------------------------------------------------------------------------------
-# Set-up may install what the lines above look for, so what needs it runs in a make of its own.
 JOBS := $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 setup:
 	@scripts/setup
