@@ -105,3 +105,37 @@ def gemm_ar_kernel(a_ptr, b_ptr, partial_ptr, flags_ptr, acks_ptr, epoch_ptr, M,
         dl.acquire(acks_ptr + peer, at_least=epoch - 1, scope="sys")
         tl.store(dl.symm_at(partial_ptr, peer) + offsets, acc, mask=mask)
         dl.release(flags_ptr + rank, 1, rank=peer, sig_op="add", scope="sys")
+
+
+@ditron.jit
+def ag_gemm_fused_kernel(x_ptr, a_ptr, b_ptr, c_ptr, flags_ptr, epoch, M, N, K, PARTS: tl.constexpr, BLOCK: tl.constexpr,
+                         BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
+                         TILE_ORDER: tl.constexpr = own_rows_first):
+    """All-gather + GEMM in one launch: the first world * PARTS instances push this rank's rows x [M / world, K] into every rank's
+    symmetric a [M, K], the others multiply tiles as their rows arrive. flags [world] grow by PARTS a call; a is free to be
+    overwritten when the call begins. Grid: world * PARTS + cdiv(M, BLOCK_M) * cdiv(N, BLOCK_N)."""
+    rank = dl.rank()
+    world = dl.num_ranks()
+    pid = tl.program_id(0)
+    pushers = world * PARTS
+    if pid < pushers:
+        peer = (rank + pid // PARTS) % world
+        n = M // world * K
+        dst = dl.symm_at(a_ptr, peer) + rank.to(tl.int64) * n
+        for start in range((pid % PARTS) * BLOCK, n, PARTS * BLOCK):
+            offsets = start + tl.arange(0, BLOCK)
+            mask = offsets < n
+            tl.store(dst + offsets, tl.load(x_ptr + offsets, mask=mask), mask=mask)
+        dl.release(flags_ptr + rank, 1, rank=peer, sig_op="add", scope="sys")
+    else:
+        pid_m, pid_n = TILE_ORDER(pid - pushers, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), rank, world, GROUP_M)
+        rows_per_rank = M // world
+        first = pid_m * BLOCK_M // rows_per_rank
+        last = (min(pid_m * BLOCK_M + BLOCK_M, M) - 1) // rows_per_rank
+        for owner in range(first, last + 1):
+            dl.acquire(flags_ptr + owner, at_least=epoch * PARTS, scope="sys")
+        rm = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
+        rn = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
+        acc = gemm_tile(a_ptr, b_ptr, rm, rn, M, N, K, K, N, BLOCK_M, BLOCK_N, BLOCK_K)
+        c_ptrs = c_ptr + rm[:, None].to(tl.int64) * N + rn[None, :]
+        tl.store(c_ptrs, acc.to(c_ptr.dtype.element_ty), mask=(rm[:, None] < M) & (rn[None, :] < N))

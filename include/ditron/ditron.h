@@ -215,6 +215,8 @@ DT_API const char *dt_team_report(const dt_team *t);
 DT_API dt_status dt_team_recover(dt_rank *r);
 /* Runs fn(rank, user) on one new thread for each local rank and joins them; the first failure wins. */
 DT_API dt_status dt_team_run(dt_team *t, dt_status (*fn)(dt_rank *r, void *user), void *user);
+DT_API void dt_team_trace(dt_team *t, bool on);              /* starts or stops recording on this process's ranks */
+DT_API void dt_trace_mark(dt_rank *r, const char *text);     /* a point in the timeline, for people */
 /* The timeline so far: Perfetto (Chrome) JSON if the path ends in .json, one self-contained picture if in .svg. Collective
  * across processes (rank 0 writes); within a process call once. */
 DT_API dt_status dt_team_write_trace(dt_team *t, const char *path);

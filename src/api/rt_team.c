@@ -94,6 +94,9 @@ dt_status dt_team_run(dt_team *t, dt_status (*fn)(dt_rank *r, void *user), void 
   return api_rt(t->context, rt_team_run(t->rt, run_one, &run, &e), &e);
 }
 
+void dt_team_trace(dt_team *t, bool on) { rt_trace_enable(t->rt, on); }
+void dt_trace_mark(dt_rank *r, const char *text) { rt_trace_mark(r->rt, text); }
+
 dt_status dt_team_write_trace(dt_team *t, const char *path) {
   RtError e;
   return api_rt(t->context, rt_trace_write(t->rt, path, &e), &e);

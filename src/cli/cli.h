@@ -35,6 +35,8 @@ typedef struct CliOption {
 int cli_parse(const char *command, const CliOption *options, int noptions, int argc, char **argv, CliList *rest);
 bool cli_int(const char *s, int64_t *out); // decimal or 0x; the whole string
 
+bool cli_write_traces(dt_context *c, dt_team *t, const CliList *paths); // false after a message
+
 // ---- values: what follows NAME= on a command line ------------------------------------------------------------------------------
 typedef struct CliTensor {
   dt_dtype dtype;

@@ -14,7 +14,8 @@ typedef struct Bench {
   dt_context *context;
   BenchCase c;
   int64_t rounds, threads;
-  const char *pack_path, *trace;
+  const char *pack_path;
+  CliList traces;
   bool json, explain;
   dt_pack *pack;
   // results, written by rank 0
@@ -127,6 +128,21 @@ static dt_status time_rounds(Bench *b, dt_rank *rank, Contestant x[SLOTS], dt_st
   return st;
 }
 
+// The timeline shows one call in turn and one of ours, after everything is warm.
+static dt_status record(Bench *b, dt_rank *rank, Contestant x[SLOTS], dt_stream *s) {
+  dt_status st = dt_barrier(rank);
+  if (dt_rank_index(rank) == 0) dt_team_trace(dt_rank_team(rank), true);
+  if (st == DT_OK) st = dt_barrier(rank);
+  for (int k = PEER; k >= OURS && st == DT_OK; k--) {
+    double ignored;
+    if (!x[k].plan) continue;
+    dt_trace_mark(rank, k == OURS ? "overlapped" : "in turn");
+    st = time_plan(rank, &x[k], s, 1, &ignored);
+  }
+  if (dt_rank_index(rank) == 0) dt_team_trace(dt_rank_team(rank), false);
+  return st;
+}
+
 static dt_status bench_rank(dt_rank *rank, void *user) {
   Bench *b = user;
   BenchCase cases[SLOTS] = {[OURS] = b->c};
@@ -154,6 +170,7 @@ static dt_status bench_rank(dt_rank *rank, void *user) {
   CliProgress bar = {.what = b->c.op};
   if (st == DT_OK) st = time_rounds(b, rank, x, s, peer, &bar);
   if (index == 0) cli_progress_end(&bar);
+  if (st == DT_OK && b->traces.n) st = record(b, rank, x, s);
   bench_peer_close(peer);
   for (int k = 0; k < SLOTS; k++) leave(rank, &x[k]);
   dt_stream_destroy(s);
@@ -200,7 +217,7 @@ static void print_case(const Bench *b, bool header) {
 // ---- the command -----------------------------------------------------------------------------------------------------------------
 static int run_case(Bench *b, bool header) {
   dt_team *team = NULL;
-  dt_team_options o = {.size = sizeof o, .local_ranks = b->c.world, .threads_per_rank = (int)b->threads, .trace = b->trace != NULL,
+  dt_team_options o = {.size = sizeof o, .local_ranks = b->c.world, .threads_per_rank = (int)b->threads, 
                        .symmetric_bytes = (size_t)4 << 30};
   BenchTensors t;
   bench_sizes(&b->c, &t);
@@ -213,7 +230,7 @@ static int run_case(Bench *b, bool header) {
   int code = st == DT_OK ? 0 : cli_failed(b->context, b->c.op, st);
   if (code == 0) print_case(b, header);
   fflush(stdout);
-  if (b->trace && (st = dt_team_write_trace(team, b->trace)) != DT_OK) code = cli_failed(b->context, b->trace, st);
+  if (code == 0 && !cli_write_traces(b->context, team, &b->traces)) code = 1;
   dt_team_destroy(team);
   return code;
 }
@@ -262,7 +279,7 @@ int cmd_bench(int argc, char **argv) {
       {"--rounds", "R", CLI_INT, &b->rounds, 1, MOST_ROUNDS, "rounds; ratios are medians over them (7)"},
       {"--pack", "FILE", CLI_TEXT, &b->pack_path, 0, 0, "take the kernels from a pack instead of compiling"},
       {"--json", NULL, CLI_FLAG, &b->json, 0, 0, "one JSON object a case, one a line"},
-      {"--trace", "FILE", CLI_TEXT, &b->trace, 0, 0, "write a timeline: .json (Perfetto) or .svg"},
+      {"--trace", "FILE", CLI_LIST, &b->traces, 0, 0, "draw one call of the peer and one of ours: .json (Perfetto) or .svg (again for both)"},
       {"--explain", NULL, CLI_FLAG, &b->explain, 0, 0, "which path the operator takes, and why"},
   };
   int over = cli_parse("bench", options, sizeof options / sizeof options[0], argc, argv, &rest);

@@ -13,9 +13,9 @@ typedef struct Run {
   uint32_t grid[3];
   int64_t ranks, seed, warps, stages, threads;
   double deadline;
-  const char *target, *trace;
+  const char *target;
   bool interp, check, explain, quiet;
-  CliList values, outs;
+  CliList values, outs, traces;
   dt_compile_options compile;
   uint64_t compile_ns, run_ns; // of rank 0
 } Run;
@@ -181,12 +181,12 @@ static dt_status run_rank(dt_rank *rank, void *user) {
 static int on_devices(Run *r) {
   dt_team *team = NULL;
   dt_team_options o = {.size = sizeof o, .local_ranks = (int)r->ranks, .from_environment = r->ranks == 0,
-                       .threads_per_rank = (int)r->threads, .trace = r->trace != NULL};
+                       .threads_per_rank = (int)r->threads, .trace = r->traces.n > 0};
   dt_status st = dt_team_create(r->context, &o, &team);
   if (st != DT_OK) return cli_failed(r->context, "team", st);
   st = dt_team_run(team, run_rank, r);
   int code = st == DT_OK ? 0 : cli_failed(r->context, r->file, st);
-  if (r->trace && (st = dt_team_write_trace(team, r->trace)) != DT_OK) code = cli_failed(r->context, r->trace, st);
+  if (!cli_write_traces(r->context, team, &r->traces)) code = 1;
   dt_team_destroy(team);
   return code;
 }
@@ -279,7 +279,7 @@ int cmd_run(int argc, char **argv) {
       {"--check", NULL, CLI_FLAG, &r.check, 0, 0, "run on the interpreter and report races, hangs and bad accesses"},
       {"--seed", "S", CLI_INT, &r.seed, 0, INT64_MAX, "of random values and of the interpreter's schedule (0)"},
       {"--deadline", "SECONDS", CLI_NUMBER, &r.deadline, 0, 0, "longest time of a wait (30)"},
-      {"--trace", "FILE", CLI_TEXT, &r.trace, 0, 0, "write a timeline: .json (Perfetto) or .svg"},
+      {"--trace", "FILE", CLI_LIST, &r.traces, 0, 0, "write a timeline: .json (Perfetto) or .svg (again for both)"},
       {"--explain", NULL, CLI_FLAG, &r.explain, 0, 0, "say what the compiler did, and why not more"},
       {"--quiet", NULL, CLI_FLAG, &r.quiet, 0, 0, "print results only to --out files"},
       {"--out", "NAME=FILE.npy", CLI_LIST, &r.outs, 0, 0, "write a tensor after the run; {rank} in the name: every rank"},

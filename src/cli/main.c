@@ -73,6 +73,14 @@ int cli_failed(dt_context *c, const char *what, dt_status s) {
 
 void cli_remarks(dt_context *c) { fputs(dt_remarks(c), stderr); }
 
+bool cli_write_traces(dt_context *c, dt_team *t, const CliList *paths) {
+  for (int i = 0; i < paths->n; i++) {
+    dt_status st = dt_team_write_trace(t, paths->v[i]);
+    if (st != DT_OK) return cli_failed(c, paths->v[i], st), false;
+  }
+  return true;
+}
+
 // ---- options ----------------------------------------------------------------------------------------------------------------
 bool cli_int(const char *s, int64_t *out) {
   char *end;
