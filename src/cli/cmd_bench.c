@@ -129,7 +129,7 @@ static dt_status time_rounds(Bench *b, dt_rank *rank, Contestant x[SLOTS], dt_st
 }
 
 // The timeline shows one call in turn and one of ours, after everything is warm.
-static dt_status record(Bench *b, dt_rank *rank, Contestant x[SLOTS], dt_stream *s) {
+static dt_status record(dt_rank *rank, Contestant x[SLOTS], dt_stream *s) {
   dt_status st = dt_barrier(rank);
   if (dt_rank_index(rank) == 0) dt_team_trace(dt_rank_team(rank), true);
   if (st == DT_OK) st = dt_barrier(rank);
@@ -170,7 +170,7 @@ static dt_status bench_rank(dt_rank *rank, void *user) {
   CliProgress bar = {.what = b->c.op};
   if (st == DT_OK) st = time_rounds(b, rank, x, s, peer, &bar);
   if (index == 0) cli_progress_end(&bar);
-  if (st == DT_OK && b->traces.n) st = record(b, rank, x, s);
+  if (st == DT_OK && b->traces.n) st = record(rank, x, s);
   bench_peer_close(peer);
   for (int k = 0; k < SLOTS; k++) leave(rank, &x[k]);
   dt_stream_destroy(s);
