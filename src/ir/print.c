@@ -46,6 +46,10 @@ static void put_ptr(IrText *t, const IrType *ty) {
 }
 
 void ir_put_type(IrText *t, const IrType *ty) {
+  if (!ty) {
+    ir_put(t, "?");
+    return;
+  }
   const char *dtype = ir_dtypes[ty->dtype].name;
   if (ir_type_is_thread(ty)) ir_put(t, "thread ");
   switch (ty->kind) {

@@ -88,10 +88,11 @@ static bool check_visible(IrVerifier *v, const IrOp *op, const IrUse *u) {
   const IrValue *x = u->value;
   if (u->user != op || !u->pprev || *u->pprev != u)
     return ir_bad(v, op, "the list of uses of an operand is broken");
+  if (!x->type) return ir_bad(v, op, "an operand has no type");
   const IrSeen *s = x->id < v->nseen ? &v->seen[x->id] : NULL;
   if (!s || s->value != x) return ir_bad(v, op, "an operand is defined nowhere before");
   if (!s->visible) return ir_bad(v, op, "an operand is defined in a region that has ended");
-  if (s->part != v->part && x->type) {
+  if (s->part != v->part) {
     const IrTypeKind k = x->type->kind;
     const bool fine = (ir_has_level(x->type) && x->type->level == LEVEL_program) || k == IR_DESC ||
                       k == IR_MEMDESC || k == IR_MBARRIER;
@@ -392,10 +393,6 @@ static void check_regions(IrVerifier *v, const IrOp *op) {
 }
 
 static void check_op(IrVerifier *v, const IrOp *op) {
-  if ((unsigned)op->kind >= OP_COUNT) {
-    ir_bad(v, NULL, "an op has no known kind");
-    return;
-  }
   const uint32_t before = v->found;
   if (!ir_op_legal_in(op->kind, v->m->stage)) {
     ir_bad(v, op, "is not legal in the stage %s", ir_stage_names[v->m->stage]);
@@ -433,12 +430,17 @@ static void check_block(IrVerifier *v, const IrBlock *b) {
       ir_bad(v, op, "the list of ops of its block is broken");
       break;
     }
+    if ((unsigned)op->kind >= OP_COUNT) {
+      ir_bad(v, NULL, "an op has no known kind");
+      break;
+    }
     const bool ends = ir_ops[op->kind].traits & TRAIT_TERMINATOR;
     if (ends && op->next) ir_bad(v, op, "ends a region, but ops follow");
     check_op(v, op);
     if (ends && !op->next) ir_verify_terminator(v, op);
   }
-  if (v->found < v->most && (!b->last || !(ir_ops[b->last->kind].traits & TRAIT_TERMINATOR))) {
+  if (v->found < v->most && (!b->last || (unsigned)b->last->kind >= OP_COUNT ||
+                             !(ir_ops[b->last->kind].traits & TRAIT_TERMINATOR))) {
     ir_bad(v, b->owner, "a region does not end in a terminator");
   }
   for (uint32_t i = 0; i < b->args.len; i++) hide(v, b->args.data[i]);

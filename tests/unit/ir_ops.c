@@ -236,58 +236,57 @@ static void test_every_row_has_a_sample(void **state) {
 
 static const char *home_stage(const Sample *s) { return strcmp(s->stage, "async") == 0 ? "laid" : s->stage; }
 
+static void check_sample(const Sample *s) {
+  Arena a, b;
+  TEST_ARENA(a);
+  TEST_ARENA(b);
+  Diags d;
+  diags_init(&d, &a);
+  const char *text = module_text(&a, s, home_stage(s));
+  IrModule *m = read_text(&a, &d, text);
+  if (ir_verify(m, &d) != ST_OK) fail_msg("%s\n%s", diags_render(&d, &a), text);
+  int counts[OP_COUNT] = {0};
+  ir_walk(m->last_func->body, count_op, counts);
+  if (!counts[s->kind]) fail_msg("the sample of %s does not hold it", ir_ops[s->kind].name);
+
+  const char *once = ir_print(m, &a);
+  assert_string_equal(once, ir_print(read_text(&a, &d, once), &a));
+  IrModule *copy = ir_module_clone(m, &b);
+  assert_string_equal(once, ir_print(copy, &a));
+  if (ir_verify(copy, &d) != ST_OK) fail_msg("copy: %s", diags_render(&d, &a));
+  const char *located = ir_print_with_locs(m, &a);
+  assert_string_equal(once, ir_print(read_text(&a, &d, located), &a));
+  assert_string_equal(located, ir_print_with_locs(read_text(&a, &d, located), &a));
+  arena_free(&b);
+  arena_free(&a);
+}
+
 static void test_samples_verify_and_round_trip(void **state) {
   (void)state;
-  for (size_t i = 0; i < DT_COUNTOF(samples); i++) {
-    Arena a, b;
-    TEST_ARENA(a);
-    TEST_ARENA(b);
-    Diags d;
-    diags_init(&d, &a);
-    const char *text = module_text(&a, &samples[i], home_stage(&samples[i]));
-    IrModule *m = read_text(&a, &d, text);
-    if (ir_verify(m, &d) != ST_OK) fail_msg("%s\n%s", diags_render(&d, &a), text);
-    int counts[OP_COUNT] = {0};
-    ir_walk(m->last_func->body, count_op, counts);
-    if (!counts[samples[i].kind]) fail_msg("the sample of %s does not hold it", ir_ops[samples[i].kind].name);
+  for (size_t i = 0; i < DT_COUNTOF(samples); i++) check_sample(&samples[i]);
+}
 
-    const char *once = ir_print(m, &a);
-    const char *twice = ir_print(read_text(&a, &d, once), &a);
-    assert_string_equal(once, twice);
-
-    IrModule *copy = ir_module_clone(m, &b);
-    assert_string_equal(once, ir_print(copy, &a));
-    if (ir_verify(copy, &d) != ST_OK) fail_msg("copy: %s", diags_render(&d, &a));
-    const char *located = ir_print_with_locs(m, &a);
-    assert_string_equal(once, ir_print(read_text(&a, &d, located), &a));
-    assert_string_equal(located, ir_print_with_locs(read_text(&a, &d, located), &a));
-    arena_free(&b);
-    arena_free(&a);
-  }
+static void check_stage(const Sample *s, int stage) {
+  static const char *const stages[] = {"tile", "laid", "lowered", "placed"};
+  Arena a;
+  TEST_ARENA(a);
+  Diags d;
+  diags_init(&d, &a);
+  d.max_errors = 1000;
+  IrModule *m = read_text(&a, &d, module_text(&a, s, stages[stage]));
+  ir_verify(m, &d);
+  char *want = arena_printf(&a, "%s: is not legal in the stage %s", ir_ops[s->kind].name, stages[stage]);
+  bool refused = false;
+  for (uint32_t j = 0; j < d.list.len; j++) refused |= strncmp(d.list.data[j].text, want, strlen(want)) == 0;
+  const bool legal = strchr(ir_ops[s->kind].stages, "tlwp"[stage]) != NULL;
+  if (refused == legal) fail_msg("%s in stage %s: refused %d", ir_ops[s->kind].name, stages[stage], refused);
+  arena_free(&a);
 }
 
 static void test_stages(void **state) {
   (void)state;
-  static const char *const stages[] = {"tile", "laid", "lowered", "placed"};
   for (size_t i = 0; i < DT_COUNTOF(samples); i++) {
-    for (int s = 0; s < 4; s++) {
-      Arena a;
-      TEST_ARENA(a);
-      Diags d;
-      diags_init(&d, &a);
-      d.max_errors = 1000;
-      IrModule *m = read_text(&a, &d, module_text(&a, &samples[i], stages[s]));
-      ir_verify(m, &d);
-      char *want =
-          arena_printf(&a, "%s: is not legal in the stage %s", ir_ops[samples[i].kind].name, stages[s]);
-      bool refused = false;
-      for (uint32_t j = 0; j < d.list.len; j++)
-        refused |= strncmp(d.list.data[j].text, want, strlen(want)) == 0;
-      const bool legal = strchr(ir_ops[samples[i].kind].stages, "tlwp"[s]) != NULL;
-      if (refused == legal)
-        fail_msg("%s in stage %s: refused %d", ir_ops[samples[i].kind].name, stages[s], refused);
-      arena_free(&a);
-    }
+    for (int stage = 0; stage < 4; stage++) check_stage(&samples[i], stage);
   }
 }
 
