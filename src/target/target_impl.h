@@ -166,8 +166,8 @@ void lower_nt_fence(Lower *l);                        // before anything that pu
 V lower_rmw(Lower *l, IrRmw rmw, IrDtype d, V p, V x, LLVMAtomicOrdering order);
 LLVMAtomicOrdering lower_order(IrOrder o);
 V lower_math_call(Lower *l, IrMath fn, V x, V y); // f32 or f64
-V lower_f64_exp(Lower *l, V x, bool base2);
-V lower_f64_log2_split(Lower *l, V x, V *lo); // log2 of a positive finite or infinite x as a sum
+V lower_f64_pow(Lower *l, V x, V y, bool exact);  // exact: to f64's precision, else to f32's
+V lower_big_angle(Lower *l, V x, V y, double limit, int64_t quarter); // sines of huge arguments
 V lower_f64_math(Lower *l, IrMath fn, V x, V y);
 V lower_poly(Lower *l, V x, const double *c, uint32_t n); // c[0] + c[1] x + ... by Horner's rule with fma
 
