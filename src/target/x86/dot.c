@@ -59,7 +59,7 @@ static Plan make_plan(Lower *l, const IrOp *op) {
     p.in = l->i32; // two i16
     p.steps = p.k / 2;
     p.pack_a = p.pack_b = true;
-  } else if (p.acc == l->f32 && p.at == IR_bf16 && p.bt == IR_bf16 && p.k % 2 == 0 &&
+  } else if (p.acc == l->f32 && p.at == IR_bf16 && p.bt == IR_bf16 && p.k % 2 == 0 && p.n % 4 == 0 &&
              (l->facts->caps & TARGET_CAP_BF16_DOT)) {
     p.kind = KIND_PAIR_BF16;
     p.in = l->i32; // two bf16
