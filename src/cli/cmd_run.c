@@ -164,7 +164,11 @@ static dt_status run_rank(dt_rank *rank, void *user) {
   }
   agreed = dt_agree(rank, st);
   if (st == DT_OK) st = agreed;
-  if (st == DT_OK) st = launch(r, a, rank, image);
+  if (st == DT_OK) {
+    st = launch(r, a, rank, image);
+    agreed = dt_agree(rank, st); // peers may still be writing to this rank
+    if (st == DT_OK) st = agreed;
+  }
   if (st == DT_OK && !write_outs(r, a, index)) st = dt_context_fail(r->context, DT_IO, "an output could not be written");
   if (st == DT_OK && index == 0 && !r->quiet) {
     printf("%s: grid %ux%ux%u on %d rank%s: compiled in %.1f ms, ran in %.3f ms\n", dt_image_kernel_name(image, 0), r->grid[0], r->grid[1],
