@@ -139,12 +139,10 @@ void ir_put_bits(IrText *t, const IrType *ty, uint64_t bits) {
     const double x = ir_bits_float(d, bits);
     if (isfinite(x))
       put_finite(t, d, bits);
-    else if (isinf(x))
-      ir_put(t, x < 0 ? "-inf" : "inf");
-    else if (bits == ir_float_bits(d, (double)NAN))
-      ir_put(t, "nan");
-    else
+    else if (bits != ir_float_bits(d, isinf(x) ? x : (double)NAN)) // a narrow type's odd NaN or infinity
       ir_putf(t, "0x%llx", (unsigned long long)bits);
+    else
+      ir_put(t, isnan(x) ? "nan" : x < 0 ? "-inf" : "inf");
   } else if (ir_type_is_int(ty) && ir_dtypes[d].bits > 1 && !(bits & ~ir_dtype_mask(d))) {
     const int shift = 64 - ir_dtypes[d].bits;
     ir_putf(t, "%lld", (long long)((int64_t)(bits << shift) >> shift));
