@@ -349,7 +349,10 @@ void lower_op(Lower *l, const IrOp *op) {
   case OP_mem_load:
   case OP_mem_store:
   case OP_mem_get:
-  case OP_mem_set: lower_mem(l, op); return;
+  case OP_mem_set:
+  case OP_desc_base:
+  case OP_desc_dim:
+  case OP_desc_stride: lower_mem(l, op); return;
   case OP_atomic_rmw:
   case OP_atomic_cas:
   case OP_fence: lower_atomic(l, op); return;

@@ -331,6 +331,20 @@ static void lower_ptr_add(Lower *l, const IrOp *op) {
   lower_result(l, op, lower_gep(l, e, p, n));
 }
 
+// A descriptor is the address of the launch's ImageDesc.
+static void lower_desc_part(Lower *l, const IrOp *op) {
+  const V d = lower_get(l, ir_operand(op, 0));
+  if (!d) lower_fail(l, op, ST_UNSUPPORTED, "a descriptor that is not an argument");
+  const uint64_t axis = (uint64_t)ir_attr_i(op, ATTR_axis);
+  const uint64_t at = op->kind == OP_desc_base  ? offsetof(ImageDesc, base)
+                      : op->kind == OP_desc_dim ? offsetof(ImageDesc, shape) + 8 * axis
+                                                : offsetof(ImageDesc, strides) + 8 * axis;
+  const T t = op->kind == OP_desc_base ? l->ptr : l->i64;
+  V x = lower_load_at(l, t, d, at, 8);
+  if (t == l->i64) x = LLVMBuildIntCast2(l->b, x, lower_type(l, ir_result(op, 0)->type), true, "");
+  lower_result(l, op, x);
+}
+
 void lower_mem(Lower *l, const IrOp *op) {
   switch (op->kind) {
   case OP_ptr_add: lower_ptr_add(l, op); return;
@@ -339,6 +353,9 @@ void lower_mem(Lower *l, const IrOp *op) {
   case OP_load_vec: lower_load_vec(l, op); return;
   case OP_store_vec: lower_store_vec(l, op); return;
   case OP_mem_alloc: lower_mem_alloc(l, op); return;
+  case OP_desc_base:
+  case OP_desc_dim:
+  case OP_desc_stride: lower_desc_part(l, op); return;
   case OP_mem_get: lower_mem_get(l, op); return;
   case OP_mem_set: lower_mem_set(l, op); return;
   case OP_mem_load:
