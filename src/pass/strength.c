@@ -36,13 +36,23 @@ static IrValue *division(Strength *s, IrBuilder *b, IrOp *op) {
   return sign ? ir_binary(b, quotient ? OP_div_u : OP_rem_u, x, y) : NULL;
 }
 
+// Part of an assumption: folding it would fold the assumption away, and later analyses would know less.
+static bool is_assumed(const IrValue *v, int depth) {
+  if (!v->uses || depth > 8) return false;
+  for (const IrUse *u = v->uses; u; u = u->next) {
+    if (u->user->kind == OP_assume) continue;
+    if (u->user->kind != OP_and || !is_assumed(ir_result(u->user, 0), depth + 1)) return false;
+  }
+  return true;
+}
+
 static IrValue *stronger(Strength *s, IrOp *op) {
   IrBuilder b = ir_builder_before(op);
   const IrType *t = ir_result(op, 0)->type;
   int64_t k;
   if (op->kind == OP_const || !ir_type_is_int(t) || !(ir_ops[op->kind].traits & TRAIT_PURE) || op->nregions)
     return NULL;
-  if (pass_axis_value(s->axes, ir_result(op, 0), &k)) return pass_const_bits(&b, t, (uint64_t)k);
+  if (pass_axis_value(s->axes, ir_result(op, 0), &k) && !is_assumed(ir_result(op, 0), 0)) return pass_const_bits(&b, t, (uint64_t)k);
   switch (op->kind) {
   case OP_div_s:
   case OP_div_u:
