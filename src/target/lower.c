@@ -260,6 +260,7 @@ static void lower_while(Lower *l, const IrOp *op) {
   region(l, body);
   V *next = result_array(l, nin);
   yielded(l, body, 0, next, nin);
+  if (ir_attr_i(op, ATTR_poll)) lower_yield(l);
   for (uint32_t k = 0; k < nin; k++) incoming(phis[k], next[k], lower_here(l));
   LLVMBuildBr(l->b, head);
   lower_at(l, exit);
@@ -350,6 +351,8 @@ void lower_op(Lower *l, const IrOp *op) {
   case OP_mem_store:
   case OP_mem_get:
   case OP_mem_set:
+  case OP_mem_gather:
+  case OP_mem_scatter:
   case OP_desc_base:
   case OP_desc_dim:
   case OP_desc_stride: lower_mem(l, op); return;

@@ -290,6 +290,29 @@ static V buffer_address(Lower *l, const IrOp *op, uint32_t first_index) {
 static const IrType *as_element(Lower *l, const IrType *value, const IrType *m) {
   return value->kind == IR_TILE ? value : ir_type_scalar(l->ir->ctx, m->dtype, LEVEL_program);
 }
+// Addresses of one element a lane: indices are scalars or vectors. One outside the buffer is moved to its end.
+static V lane_elements(Lower *l, const IrOp *op, uint32_t first_index, uint32_t lanes) {
+  const IrType *m = ir_operand(op, 0)->type;
+  const T ty = LLVMVectorType(l->i32, lanes);
+  V at = LLVMConstNull(ty);
+  for (int k = 0; k < m->rank; k++) {
+    V i = lower_operand(l, op, first_index + (uint32_t)k);
+    i = LLVMBuildIntCast2(l->b, i, lower_shape(l->i32, i), true, "");
+    if (!lower_lanes(i)) i = lower_splat(l, i, lanes);
+    at = lower_add(l, lower_mul(l, at, lower_ci(ty, m->shape[k])), i);
+  }
+  at = lower_bin(l, "llvm.umin", at, lower_ci(ty, ir_type_elems(m) - 1));
+  return lower_gep(l, lower_memory_type(l, m), lower_operand(l, op, 0), at);
+}
+static void lower_mem_lanes(Lower *l, const IrOp *op) {
+  const bool load = op->kind == OP_mem_gather;
+  const IrType *t = load ? ir_result(op, 0)->type : ir_operand(op, 1)->type;
+  const V p = lane_elements(l, op, load ? 1 : 2, (uint32_t)ir_type_elems(t));
+  if (load)
+    lower_result(l, op, gather(l, p, NULL, NULL, t));
+  else
+    scatter(l, p, lower_operand(l, op, 1), NULL, t);
+}
 static void lower_mem_get(Lower *l, const IrOp *op) {
   const V p = buffer_address(l, op, 1);
   const IrType *t = as_element(l, ir_result(op, 0)->type, ir_operand(op, 0)->type);
@@ -358,6 +381,8 @@ void lower_mem(Lower *l, const IrOp *op) {
   case OP_desc_stride: lower_desc_part(l, op); return;
   case OP_mem_get: lower_mem_get(l, op); return;
   case OP_mem_set: lower_mem_set(l, op); return;
+  case OP_mem_gather:
+  case OP_mem_scatter: lower_mem_lanes(l, op); return;
   case OP_mem_load:
     lower_result(l, op, plain_load(l, lower_operand(l, op, 0), ir_result(op, 0)->type));
     return;

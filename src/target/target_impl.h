@@ -162,6 +162,7 @@ V lower_to_memory(Lower *l, V x, const IrType *elem);
 T lower_memory_type(const Lower *l, const IrType *t); // of an element: i8 for i1
 V lower_memdesc(Lower *l, const IrValue *m);          // address of its first element
 V lower_scratch(Lower *l, uint64_t bytes);            // in the arena; shared by all ops that ask
+void lower_yield(Lower *l); // lets others run; the runtime checks deadline and abort
 void lower_nt_fence(Lower *l);                        // before anything that publishes
 V lower_rmw(Lower *l, IrRmw rmw, IrDtype d, V p, V x, LLVMAtomicOrdering order);
 LLVMAtomicOrdering lower_order(IrOrder o);
