@@ -18,7 +18,7 @@
 #define FACTS "wait_class,params"
 static const char *const orders[] = {
     [PASS_INTERP] = TILE "," FACTS,
-    [PASS_CPU] = TILE ",contract,dce," FACTS,
+    [PASS_CPU] = TILE ",contract,dce," FACTS ",place,fold,cse,licm,dce",
 };
 
 const PassInfo pass_infos[] = {
