@@ -8,6 +8,7 @@ static void init(void) {
   LLVMInitializeX86Target();
   LLVMInitializeX86TargetMC();
   LLVMInitializeX86AsmPrinter();
+  LLVMInitializeX86AsmParser(); // inline assembly ends the process without it
 }
 
 static uint32_t image_dtype(IrDtype d, bool uns) {
