@@ -6,6 +6,7 @@
 //   - acquire: what comes after stays after. release: what comes before stays before. Both let accesses move inwards.
 //     An acquire whose token only goes to `consume` orders no more than what consumes it, which depends on it by data.
 //   - Two accesses that are not weak keep their order, whatever they access (volatile counts as not weak).
+//   - Prints, assertions and clocks keep their order among each other and around waits, signals and ordered accesses.
 //   - A barrier keeps every access on its side. An op without effects passes everything.
 #include "ir/ir_impl.h"
 
@@ -109,6 +110,8 @@ static bool orders_named_values_only(const IrOp *op) {
   return true;
 }
 
+static bool is_event(const IrEffects *e) { return e->order || ((e->reads | e->writes) & RES_SIGNAL); }
+
 bool ir_may_swap(const IrOp *a, const IrOp *b) {
   if ((ir_ops[a->kind].traits | ir_ops[b->kind].traits) & TRAIT_TERMINATOR) return false;
   if (uses_result(b, a) || uses_result(a, b)) return false;
@@ -117,9 +120,10 @@ bool ir_may_swap(const IrOp *a, const IrOp *b) {
   if (x.barrier || y.barrier) return false;
   if (overlap(x.writes, &y) || overlap(y.writes, &x)) return false;
   if (x.order && y.order) return false;
-  // a trace or an assertion is no hint about memory, but people read it in the order of the waits
-  const uint8_t world = (x.writes | y.writes) & RES_WORLD;
-  if (world && (x.order || y.order || ((x.reads | x.writes | y.reads | y.writes) & RES_SIGNAL))) return false;
+  // people and clocks see the order of what they see, waits included
+  const bool x_world = (x.reads | x.writes) & RES_WORLD, y_world = (y.reads | y.writes) & RES_WORLD;
+  if (x_world && (y_world || is_event(&y))) return false;
+  if (y_world && is_event(&x)) return false;
   if (acquires(x.order) && ((y.reads | y.writes) & RES_MEMORY) && !orders_named_values_only(a)) return false;
   if (releases(y.order) && ((x.reads | x.writes) & RES_MEMORY)) return false;
   return true;
