@@ -24,48 +24,60 @@ typedef struct AbiRank AbiRank;
 // Where in the program something is: index into the image's site table (line, name), for reports.
 typedef uint32_t AbiSite;
 
-typedef enum AbiCmp { ABI_EQ, ABI_NE, ABI_GT, ABI_GE, ABI_LT, ABI_LE } AbiCmp; // signed for LT.. as the words are i32/i64
+typedef enum AbiCmp {
+  ABI_EQ,
+  ABI_NE,
+  ABI_GT,
+  ABI_GE,
+  ABI_LT,
+  ABI_LE
+} AbiCmp; // signed for LT.. as the words are i32/i64
 typedef enum AbiOrder { ABI_RELAXED, ABI_ACQUIRE, ABI_RELEASE, ABI_ACQ_REL } AbiOrder;
 
 // CPU only: what compiled code calls back. Every call may switch fibers; none returns after an abort (the fiber is dropped).
 typedef struct AbiCpuCalls {
   // Until n consecutive words (bytes = 4 or 8 each) at flag compare with value. The fast check was already made by the code.
-  void (*wait)(AbiInstance *i, const void *flag, uint32_t n, uint32_t bytes, uint64_t value, AbiCmp cmp, AbiSite site);
+  void (*wait)(AbiInstance *i, const void *flag, uint32_t n, uint32_t bytes, uint64_t value, AbiCmp cmp,
+               AbiSite site);
   void (*yield)(AbiInstance *i);
   // Runs body(ctx, w) for w in 0..n-1 at the same time, each on a fiber; returns when all are done.
   void (*warps)(AbiInstance *i, uint32_t n, void (*body)(AbiInstance *i, void *ctx, uint32_t w), void *ctx);
-  void (*block_barrier)(AbiInstance *i, uint32_t warps, AbiSite site);          // inside warps()
-  void (*team_barrier)(AbiInstance *i, int32_t team, uint32_t group, AbiSite site); // group: 0 thread, 1 warp, 2 block
+  void (*block_barrier)(AbiInstance *i, uint32_t warps, AbiSite site); // inside warps()
+  void (*team_barrier)(AbiInstance *i, int32_t team, uint32_t group,
+                       AbiSite site); // group: 0 thread, 1 warp, 2 block
   // Copies and signals to a peer; addresses are this rank's symmetric ones, pe a rank of the world. flags: bit 0 get, bit 1 nbi.
-  void (*copy)(AbiInstance *i, void *dst, const void *src, uint64_t bytes, int32_t pe, uint32_t flags, AbiSite site);
+  void (*copy)(AbiInstance *i, void *dst, const void *src, uint64_t bytes, int32_t pe, uint32_t flags,
+               AbiSite site);
   // op: 0 set, 1 add; release at system scope. bytes: 4 or 8.
-  void (*signal)(AbiInstance *i, void *word, uint64_t value, uint32_t bytes, int32_t pe, uint32_t op, AbiSite site);
+  void (*signal)(AbiInstance *i, void *word, uint64_t value, uint32_t bytes, int32_t pe, uint32_t op,
+                 AbiSite site);
   void (*quiet)(AbiInstance *i, uint32_t fence_only);
-  void (*print)(AbiInstance *i, AbiSite site, uint32_t lane, const uint64_t *bits, uint32_t n); // formats by the site's text
+  void (*print)(AbiInstance *i, AbiSite site, uint32_t lane, const uint64_t *bits,
+                uint32_t n); // formats by the site's text
   void (*assert_fail)(AbiInstance *i, AbiSite site);
-  void (*bad_peer)(AbiInstance *i, int64_t pe, AbiSite site);                     // rank out of range
+  void (*bad_peer)(AbiInstance *i, int64_t pe, AbiSite site); // rank out of range
 } AbiCpuCalls;
 
 // One a rank and stream of launches; read-only for kernels unless said otherwise.
 struct AbiRank {
-  uint32_t abi;             // IMAGE_ABI
+  uint32_t abi; // IMAGE_ABI
   int32_t rank, world;
   uint32_t nsegments;
   const AbiSegment *segments;
-  const uint64_t *abort_word;   // non-zero: give up, at the next wait
-  uint64_t deadline_ns;         // a wait's longest time
-  void *trace;                  // timeline ring, or NULL
-  const AbiCpuCalls *cpu;       // NULL on a GPU
-  void *runtime;                // the runtime's own
+  const uint64_t *abort_word; // non-zero: give up, at the next wait
+  uint64_t deadline_ns;       // a wait's longest time
+  void *trace;                // timeline ring, or NULL
+  const AbiCpuCalls *cpu;     // NULL on a GPU
+  void *runtime;              // the runtime's own
 };
 
 // CPU only: one running program instance.
 struct AbiInstance {
   uint32_t pid[3], grid[3];
-  char *arena;       // image's arena_bytes, 64-byte aligned, contents undefined
+  char *arena; // image's arena_bytes, 64-byte aligned, contents undefined
   const AbiRank *rank;
-  uint32_t worker;   // number of the worker thread
-  uint32_t warp;     // inside warps(): which
+  uint32_t worker;    // number of the worker thread
+  uint32_t warp;      // inside warps(): which
   const void *kernel; // the runtime's kernel, for reports
   void *fiber;
 };
@@ -79,7 +91,7 @@ typedef enum ImageArgKind {
   IMAGE_ARG_INT,   // bits/8 bytes, bool one byte
   IMAGE_ARG_FLOAT, // bits/8 bytes (f16, bf16 too)
   IMAGE_ARG_DESC,  // tensor descriptor: ImageDesc by value
-  IMAGE_ARG_FIXED  // an integer that the code has folded: not passed, and the launch's value must equal `value`
+  IMAGE_ARG_FIXED // an integer that the code has folded: not passed, and the launch's value must equal `value`
 } ImageArgKind;
 typedef struct ImageDesc { // how a descriptor argument lies in the packed arguments
   uint64_t base;
@@ -88,43 +100,66 @@ typedef struct ImageDesc { // how a descriptor argument lies in the packed argum
 typedef struct ImageArg {
   const char *name;
   ImageArgKind kind;
-  uint32_t bits;       // of the scalar, or of the pointee/element
-  uint32_t dtype;      // ImageDtype of scalar, pointee or element
+  uint32_t bits;  // of the scalar, or of the pointee/element
+  uint32_t dtype; // ImageDtype of scalar, pointee or element
   bool is_unsigned;
-  uint32_t divisible;  // guard: value, address or base is a multiple of this (1: any)
-  uint32_t rank;       // IMAGE_ARG_DESC
+  uint32_t divisible; // guard: value, address or base is a multiple of this (1: any)
+  uint32_t rank;      // IMAGE_ARG_DESC
   int32_t block[5];
-  uint32_t offset;     // in the packed arguments
-  int64_t value;       // IMAGE_ARG_FIXED
+  uint32_t offset; // in the packed arguments
+  int64_t value;   // IMAGE_ARG_FIXED
 } ImageArg;
 typedef enum ImageDtype { // stable numbers; the IR's dtypes plus unsigned ints
-  IMAGE_I1, IMAGE_I8, IMAGE_I16, IMAGE_I32, IMAGE_I64, IMAGE_U8, IMAGE_U16, IMAGE_U32, IMAGE_U64,
-  IMAGE_F16, IMAGE_BF16, IMAGE_F32, IMAGE_F64, IMAGE_F8E4M3, IMAGE_F8E5M2, IMAGE_NDTYPES
+  IMAGE_I1,
+  IMAGE_I8,
+  IMAGE_I16,
+  IMAGE_I32,
+  IMAGE_I64,
+  IMAGE_U8,
+  IMAGE_U16,
+  IMAGE_U32,
+  IMAGE_U64,
+  IMAGE_F16,
+  IMAGE_BF16,
+  IMAGE_F32,
+  IMAGE_F64,
+  IMAGE_F8E4M3,
+  IMAGE_F8E5M2,
+  IMAGE_NDTYPES
 } ImageDtype;
-extern const struct ImageDtypeInfo { const char *name; uint32_t bits, bytes; } image_dtypes[IMAGE_NDTYPES]; // "i1" ... "f8e5m2"
+extern const struct ImageDtypeInfo {
+  const char *name;
+  uint32_t bits, bytes;
+} image_dtypes[IMAGE_NDTYPES];             // "i1" ... "f8e5m2"
 int image_dtype_by_name(const char *name); // -1: none
 
 typedef struct ImageSite { // what an AbiSite names
   const char *file;
   uint32_t line, col;
   const char *what; // a wait's label, an assert's message, a print's prefix
-  const char *fmt;  // print: one letter an argument: i u x f d(f64) h(f16) b(bf16) p, with width digits: "i32f32"
+  const char
+      *fmt; // print: one letter an argument: i u x f d(f64) h(f16) b(bf16) p, with width digits: "i32f32"
 } ImageSite;
 
-typedef enum ImageWait { IMAGE_WAIT_NONE, IMAGE_WAIT_EXTERNAL, IMAGE_WAIT_ORDERED, IMAGE_WAIT_MUTUAL } ImageWait;
+typedef enum ImageWait {
+  IMAGE_WAIT_NONE,
+  IMAGE_WAIT_EXTERNAL,
+  IMAGE_WAIT_ORDERED,
+  IMAGE_WAIT_MUTUAL
+} ImageWait;
 
 // One kernel: variants are tried in order, the first whose guards (ImageArg.divisible) hold is launched.
 typedef struct ImageVariant {
-  const char *entry;         // symbol in code
-  const char *guard_text;    // for --explain
-  ImageArg *args;            // same count and order in all variants; offsets and guards may differ
+  const char *entry;      // symbol in code
+  const char *guard_text; // for --explain
+  ImageArg *args;         // same count and order in all variants; offsets and guards may differ
   uint32_t nargs, args_bytes;
   uint32_t num_warps, lanes;
-  uint64_t arena_bytes;      // CPU: scratch of one instance
+  uint64_t arena_bytes;                         // CPU: scratch of one instance
   uint32_t shared_bytes, registers, cluster[3]; // GPU
-  uint64_t workspace_bytes;  // global memory of one instance
+  uint64_t workspace_bytes;                     // global memory of one instance
   ImageWait wait;
-  bool has_waits;            // any wait, barrier across warps or team barrier inside: instances need fibers
+  bool has_waits; // any wait, barrier across warps or team barrier inside: instances need fibers
 } ImageVariant;
 typedef struct ImageKernel {
   const char *name;
@@ -135,8 +170,8 @@ typedef struct Image {
   ImageTarget target;
   const char *cpu_features; // needed: "avx2,fma,f16c" or "avx512f,..." or "sm_90a"
   const char *producer;     // version of the compiler
-  const void *code;         // CPU: a relocatable ELF object without undefined symbols but those of image_cpu_symbols;
-  size_t code_bytes;        // GPU: cubin, PTX or hsaco
+  const void *code; // CPU: a relocatable ELF object without undefined symbols but those of image_cpu_symbols;
+  size_t code_bytes; // GPU: cubin, PTX or hsaco
   ImageKernel *kernels;
   uint32_t nkernels;
   ImageSite *sites;
@@ -151,9 +186,13 @@ Status image_read(Arena *a, const void *bytes, size_t n, Image **out, Diags *d);
 
 // ---- CPU code loading (no LLVM): maps an ELF x86-64 relocatable object made by our compiler, applies relocations, resolves
 // imports by name among `symbols`, sets page protection. Returns the loaded code or a diagnostic.
-typedef struct ImageSymbol { const char *name; const void *address; } ImageSymbol;
+typedef struct ImageSymbol {
+  const char *name;
+  const void *address;
+} ImageSymbol;
 typedef struct ImageCode ImageCode;
-Status image_code_load(const void *object, size_t n, const ImageSymbol *symbols, uint32_t nsymbols, ImageCode **out, Diags *d);
+Status image_code_load(const void *object, size_t n, const ImageSymbol *symbols, uint32_t nsymbols,
+                       ImageCode **out, Diags *d);
 const void *image_code_symbol(const ImageCode *c, const char *name); // NULL: none
 void image_code_free(ImageCode *c);
 // What CPU code may import: the C library's memory functions, libm in both widths, compiler support (imports.def).
@@ -163,7 +202,11 @@ extern const uint32_t image_ncpu_symbols;
 bool image_cpu_has(const char *features, char *missing, size_t cap);
 
 // ---- 3. packs ----------------------------------------------------------------------------------------------------------
-typedef struct PackEntry { const char *key; const void *bytes; size_t n; } PackEntry; // key: "kernel|signature|options"
+typedef struct PackEntry {
+  const char *key;
+  const void *bytes;
+  size_t n;
+} PackEntry; // key: "kernel|signature|options"
 Status pack_write(const PackEntry *e, uint32_t n, Arena *a, void **bytes, size_t *len, Diags *d);
 Status pack_read(Arena *a, const void *bytes, size_t n, PackEntry **e, uint32_t *count, Diags *d);
 

@@ -28,13 +28,15 @@ typedef struct RtError {
 // ---- context -----------------------------------------------------------------------------------
 typedef struct RtContext RtContext;
 typedef struct RtConfig {
-  uint64_t deadline_ns;  // of every wait; 0: 600 s
-  uint64_t budget_bytes; // stacks and arenas of a rank's live instances; 0: a quarter of the machine's memory, 8 GiB at most
-  void (*print)(void *user, int rank, const char *line); // device_print, one line without its end; NULL drops. Any thread
+  uint64_t deadline_ns; // of every wait; 0: 600 s
+  uint64_t
+      budget_bytes; // stacks and arenas of a rank's live instances; 0: a quarter of the machine's memory, 8 GiB at most
+  void (*print)(void *user, int rank,
+                const char *line); // device_print, one line without its end; NULL drops. Any thread
   void *user;
 } RtConfig;
 Status rt_context_create(const RtConfig *c, RtContext **out, RtError *e); // c may be NULL
-void rt_context_destroy(RtContext *c); // after its teams
+void rt_context_destroy(RtContext *c);                                    // after its teams
 
 // Devices that teams can run on (devices.def), for people. NULL past the last.
 typedef struct RtDeviceInfo {
@@ -54,7 +56,8 @@ typedef struct RtJob {
   const char *launcher; // "none" where there are no such variables: rank 0 of 1
   char id[128];         // names the job on this host
 } RtJob;
-Status rt_job_read(RtJob *j, RtError *e); // malformed, or a job over several hosts: an error naming the variable
+Status rt_job_read(RtJob *j,
+                   RtError *e); // malformed, or a job over several hosts: an error naming the variable
 // Default folder of the disk cache: $XDG_CACHE_HOME/ditron or ~/.cache/ditron; "" where neither is known.
 void rt_cache_default_dir(char *out, size_t cap);
 
@@ -71,19 +74,20 @@ typedef struct RtTeamConfig {
   uint64_t deadline_ns;     // 0: the context's
   bool trace;               // record a timeline from the start
 } RtTeamConfig;
-Status rt_team_create(RtContext *c, const RtTeamConfig *t, RtTeam **out, RtError *e); // collective across processes
-void rt_team_destroy(RtTeam *t); // after its streams and kernels. Not collective: a rank may leave first
+Status rt_team_create(RtContext *c, const RtTeamConfig *t, RtTeam **out,
+                      RtError *e); // collective across processes
+void rt_team_destroy(RtTeam *t);   // after its streams and kernels. Not collective: a rank may leave first
 int rt_team_world(const RtTeam *t);
-int rt_team_local(const RtTeam *t);           // ranks in this process
-RtRank *rt_team_rank(RtTeam *t, int i);       // i-th local rank
+int rt_team_local(const RtTeam *t);     // ranks in this process
+RtRank *rt_team_rank(RtTeam *t, int i); // i-th local rank
 RtContext *rt_team_context(const RtTeam *t);
 const char *rt_team_transport(const RtTeam *t);
-int rt_rank_index(const RtRank *r);           // in the world
+int rt_rank_index(const RtRank *r); // in the world
 RtTeam *rt_rank_team(const RtRank *r);
 int rt_rank_workers(const RtRank *r);
 const AbiRank *rt_rank_abi(const RtRank *r);
 
-Status rt_barrier(RtRank *r, RtError *e);     // collective; host threads meet
+Status rt_barrier(RtRank *r, RtError *e); // collective; host threads meet
 // Every rank's bytes (at most RT_EXCHANGE_MAX, the same count everywhere) into all[world * bytes]. Collective.
 Status rt_exchange(RtRank *r, const void *mine, size_t bytes, void *all, RtError *e);
 // ST_OK, or what went wrong in the team, with the report of all ranks in e.
@@ -121,15 +125,17 @@ void rt_event_destroy(RtEvent *ev); // nothing may wait for it any more
 Status rt_event_record(RtEvent *ev, RtStream *s, RtError *e);
 Status rt_stream_wait_event(RtStream *s, RtEvent *ev, RtError *e); // its latest record so far; none: no wait
 Status rt_event_sync(RtEvent *ev, RtError *e);
-Status rt_event_elapsed(const RtEvent *from, const RtEvent *to, double *ms, RtError *e); // both complete, else ST_BUSY
+Status rt_event_elapsed(const RtEvent *from, const RtEvent *to, double *ms,
+                        RtError *e); // both complete, else ST_BUSY
 
 // In the background, by the rank's copy engine, in stream order. What is copied is visible before anything later in the
 // stream. Ranges of one copy may not overlap.
 Status rt_copy(RtStream *s, void *dst, const void *src, uint64_t bytes, RtError *e);
-Status rt_copy_2d(RtStream *s, void *dst, uint64_t dst_pitch, const void *src, uint64_t src_pitch, uint64_t width,
-                  uint64_t rows, RtError *e);
+Status rt_copy_2d(RtStream *s, void *dst, uint64_t dst_pitch, const void *src, uint64_t src_pitch,
+                  uint64_t width, uint64_t rows, RtError *e);
 Status rt_fill(RtStream *s, void *dst, int byte, uint64_t bytes, RtError *e);
-Status rt_host_call(RtStream *s, void (*fn)(void *user), void *user, RtError *e); // on the copy engine's thread
+Status rt_host_call(RtStream *s, void (*fn)(void *user), void *user,
+                    RtError *e); // on the copy engine's thread
 
 // ---- signals: 64-bit words in symmetric memory ---------------------------------------------------
 // word is this rank's own symmetric address; peer may be this rank. Release: after all of the stream's work so far.
@@ -140,16 +146,17 @@ Status rt_signal_copy(RtStream *s, uint64_t *word, const uint64_t *src, int peer
 // Holds the stream until *word >= at_least; acquire; has the deadline. The second form reads the bound when it gets there,
 // and adds `plus` to it.
 Status rt_signal_wait(RtStream *s, const uint64_t *word, uint64_t at_least, RtError *e);
-Status rt_signal_wait_word(RtStream *s, const uint64_t *word, const uint64_t *at_least, int64_t plus, RtError *e);
+Status rt_signal_wait_word(RtStream *s, const uint64_t *word, const uint64_t *at_least, int64_t plus,
+                           RtError *e);
 
 // ---- channels: epochs and acks over signals ------------------------------------------------------
 // One epoch word a rank, and a flag and an ack word for each peer. Words only grow and are never reset. A call's order is:
 // advance; [wait_acks; write the peer's slot; publish] for each peer; [wait; read; ack] for each peer.
 typedef struct RtChannel RtChannel;
 Status rt_channel_create(RtRank *r, const char *label, RtChannel **out, RtError *e); // collective
-Status rt_channel_destroy(RtChannel *c, RtError *e);                                // collective
-uint64_t *rt_channel_epoch(RtChannel *c);            // symmetric
-uint64_t *rt_channel_flag(RtChannel *c, int from);   // symmetric: my word that `from` raises
+Status rt_channel_destroy(RtChannel *c, RtError *e);                                 // collective
+uint64_t *rt_channel_epoch(RtChannel *c);                                            // symmetric
+uint64_t *rt_channel_flag(RtChannel *c, int from); // symmetric: my word that `from` raises
 uint64_t *rt_channel_ack_word(RtChannel *c, int from);
 Status rt_channel_advance(RtChannel *c, RtStream *s, RtError *e);
 Status rt_channel_publish(RtChannel *c, RtStream *s, int peer, RtError *e);
@@ -169,7 +176,8 @@ typedef union RtArg {
 } RtArg;
 // Takes the first variant whose guards hold (none: ST_INVALID naming them). Arguments are copied. An empty grid does
 // nothing. Costs no allocation once the stream is warm.
-Status rt_launch(RtKernel *k, RtStream *s, const uint32_t grid[3], const RtArg *args, uint32_t nargs, RtError *e);
+Status rt_launch(RtKernel *k, RtStream *s, const uint32_t grid[3], const RtArg *args, uint32_t nargs,
+                 RtError *e);
 
 // ---- timeline ------------------------------------------------------------------------------------
 // Launches, waits, copies and marks of all ranks. Each rank keeps its latest 65536 events.
@@ -183,7 +191,8 @@ Status rt_trace_write(RtTeam *t, const char *path, RtError *e);
 // Files under 32-digit keys. Safe with any number of processes: writes are renames, a damaged entry is a miss and goes.
 // A folder that cannot be written is no failure: puts become nothing, rt_cache_problem says so.
 typedef struct RtCache RtCache;
-Status rt_cache_open(const char *dir, uint64_t limit_bytes, RtCache **out, RtError *e); // dir "": off; limit 0: 1 GiB
+Status rt_cache_open(const char *dir, uint64_t limit_bytes, RtCache **out,
+                     RtError *e); // dir "": off; limit 0: 1 GiB
 void rt_cache_close(RtCache *c);
 DT_SHARED bool rt_cache_get(RtCache *c, const char key[33], Arena *a, void **bytes, size_t *n);
 DT_SHARED void rt_cache_put(RtCache *c, const char key[33], const void *bytes, size_t n);
@@ -196,10 +205,12 @@ DT_SHARED bool rt_cache_problem(RtCache *c, char *out, size_t cap); // true once
 typedef struct RtLaunchConfig {
   const char *const *argv; // NULL-terminated; argv[0] is looked up on PATH
   int n;
-  uint64_t grace_ms;       // 0: 10000
-  void (*output)(void *user, int rank, bool err, const char *line); // NULL: the children write as this process would
+  uint64_t grace_ms; // 0: 10000
+  void (*output)(void *user, int rank, bool err,
+                 const char *line); // NULL: the children write as this process would
   void *user;
 } RtLaunchConfig;
-Status rt_launch_processes(const RtLaunchConfig *c, int *code, RtError *e); // e also says which rank failed first, and how
+Status rt_launch_processes(const RtLaunchConfig *c, int *code,
+                           RtError *e); // e also says which rank failed first, and how
 
 #endif

@@ -1,0 +1,205 @@
+// kernel: loading a kernel of an image on a rank, choosing a variant by its guards, and launching.
+#include "rt/rt_impl.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+// ---- loading -------------------------------------------------------------------------------------------
+static Status fail_with_diags(RtError *e, Status s, const Diags *d, const char *before) {
+  Arena *a = d->arena;
+  return rt_fail(e, s, "%s%s", before, diags_render(d, a));
+}
+
+static const ImageKernel *find_kernel(const Image *im, const char *name) {
+  if (!name) return im->nkernels == 1 ? &im->kernels[0] : NULL;
+  for (uint32_t i = 0; i < im->nkernels; i++) {
+    if (strcmp(im->kernels[i].name, name) == 0) return &im->kernels[i];
+  }
+  return NULL;
+}
+
+static Status fail_no_kernel(const Image *im, const char *name, RtError *e) {
+  char list[512];
+  RtText t = {list, 0, sizeof list};
+  list[0] = 0;
+  for (uint32_t i = 0; i < im->nkernels; i++) rt_say(&t, "%s%s", i ? ", " : "", im->kernels[i].name);
+  if (!name) return rt_fail(e, ST_NOT_FOUND, "the image has %u kernels (%s); say which", im->nkernels, list);
+  return rt_fail(e, ST_NOT_FOUND, "the image has no kernel '%.100s'; it has %s", name,
+                 im->nkernels ? list : "none");
+}
+
+static Status check_machine(const Image *im, const ImageKernel *k, RtError *e) {
+  char missing[128];
+  if (im->target != IMAGE_X86_64)
+    return rt_fail(e, ST_UNSUPPORTED, "the image is for another kind of device than the rank's processor");
+  if (!image_cpu_has(im->cpu_features, missing, sizeof missing))
+    return rt_fail(e, ST_UNSUPPORTED, "kernel '%s' needs a processor with %s", k->name, missing);
+  for (uint32_t v = 0; v < k->nvariants; v++) {
+    if (k->variants[v].workspace_bytes)
+      return rt_fail(e, ST_UNSUPPORTED, "kernel '%s' asks for a workspace, which CPU launches do not have",
+                     k->name);
+  }
+  return ST_OK;
+}
+
+// "file.py:12", its end where it is long.
+static void label_site(char out[RT_LABEL], const ImageSite *s, const char *kernel) {
+  const char *file = s->file ? strrchr(s->file, '/') : NULL;
+  file = file ? file + 1 : s->file ? s->file : kernel;
+  const size_t n = strlen(file), most = RT_LABEL - 12;
+  snprintf(out, RT_LABEL, "%s:%u", n > most ? file + n - most : file, s->line);
+}
+
+static Status load_code(RtKernel *k, Diags *d, RtError *e) {
+  const Image *im = k->image;
+  Status s = image_code_load(im->code, im->code_bytes, image_cpu_symbols, image_ncpu_symbols, &k->code, d);
+  if (s != ST_OK) return fail_with_diags(e, s, d, "");
+  k->entries = arena_array(&k->arena, AbiCpuEntry, k->info->nvariants);
+  for (uint32_t v = 0; v < k->info->nvariants; v++) {
+    const void *p = image_code_symbol(k->code, k->info->variants[v].entry);
+    if (!p)
+      return rt_fail(e, ST_CORRUPT, "the image's code has no entry '%.100s'", k->info->variants[v].entry);
+    k->entries[v] = (AbiCpuEntry)(uintptr_t)p;
+  }
+  return ST_OK;
+}
+
+// The image is copied through its own bytes: one way to copy it, and it is checked on the way.
+static Status load(RtKernel *k, const Image *im, const char *name, RtError *e) {
+  Escape esc;
+  arena_init(&k->arena, 0, &esc);
+  if (ESCAPE_TRY(&esc)) return rt_fail(e, esc.status, "%s", esc.message);
+  Diags d;
+  diags_init(&d, &k->arena);
+  void *bytes;
+  size_t n;
+  Image *copy;
+  Status s = image_write(im, &k->arena, &bytes, &n, &d);
+  if (s == ST_OK) s = image_read(&k->arena, bytes, n, &copy, &d);
+  if (s != ST_OK) return fail_with_diags(e, s, &d, "");
+  k->image = copy;
+  k->info = find_kernel(copy, name);
+  if (!k->info) return fail_no_kernel(copy, name, e);
+  s = check_machine(copy, k->info, e);
+  if (s != ST_OK) return s;
+  k->site_labels = arena_alloc_array(&k->arena, copy->nsites, RT_LABEL, 8);
+  for (uint32_t i = 0; i < copy->nsites; i++) label_site(k->site_labels[i], &copy->sites[i], k->info->name);
+  s = load_code(k, &d, e);
+  k->arena.escape = NULL; // nothing is allocated from here on
+  return s;
+}
+
+Status rt_kernel_load(RtRank *r, const Image *im, const char *name, RtKernel **out, RtError *e) {
+  RtKernel *k = calloc(1, sizeof *k);
+  if (!k) return rt_no_memory(e);
+  k->rank = r;
+  const Status s = load(k, im, name, e);
+  if (s != ST_OK) {
+    rt_kernel_destroy(k);
+    return s;
+  }
+  *out = k;
+  return ST_OK;
+}
+
+void rt_kernel_destroy(RtKernel *k) {
+  if (!k) return;
+  image_code_free(k->code);
+  arena_free(&k->arena);
+  free(k);
+}
+
+const ImageKernel *rt_kernel_info(const RtKernel *k) { return k->info; }
+
+// ---- choosing a variant ------------------------------------------------------------------------------
+static uint64_t guarded_value(const ImageArg *a, RtArg v) {
+  return a->kind == IMAGE_ARG_DESC ? v.desc->base : v.bits;
+}
+
+// The first argument that a guard refuses, or NULL.
+static const ImageArg *refused(const ImageVariant *v, const RtArg *args) {
+  for (uint32_t i = 0; i < v->nargs; i++) {
+    const ImageArg *a = &v->args[i];
+    if (a->kind == IMAGE_ARG_FIXED && (int64_t)args[i].bits != a->value) return a;
+    if (a->divisible > 1 && a->kind != IMAGE_ARG_FLOAT && guarded_value(a, args[i]) % a->divisible) return a;
+  }
+  return NULL;
+}
+
+static Status fail_guards(const RtKernel *k, const RtArg *args, RtError *e) {
+  char list[1024];
+  RtText t = {list, 0, sizeof list};
+  for (uint32_t v = 0; v < k->info->nvariants; v++) {
+    const ImageArg *a = refused(&k->info->variants[v], args);
+    if (a && a->kind == IMAGE_ARG_FIXED)
+      rt_say(&t, "%s%s = %lld", v ? ", or " : "", a->name, (long long)a->value);
+    else if (a)
+      rt_say(&t, "%s%s to be a multiple of %u", v ? ", or " : "", a->name, a->divisible);
+  }
+  return rt_fail(e, ST_INVALID, "kernel '%s' was compiled for other arguments: it needs %s", k->info->name,
+                 list);
+}
+
+// Arguments as the variant's code expects them. Values are little-endian, so the low bytes are the narrow value.
+static void pack(const ImageVariant *v, const RtArg *args, char *out) {
+  for (uint32_t i = 0; i < v->nargs; i++) {
+    const ImageArg *a = &v->args[i];
+    if (a->kind == IMAGE_ARG_FIXED) continue;
+    if (a->kind == IMAGE_ARG_DESC)
+      memcpy(out + a->offset, args[i].desc, sizeof(ImageDesc));
+    else
+      memcpy(out + a->offset, &args[i].bits, a->kind == IMAGE_ARG_PTR ? 8 : (a->bits + 7) / 8);
+  }
+}
+
+// ---- launching -------------------------------------------------------------------------------------------
+// Few instances a turn where they may wait or are few; else enough to keep the shared counter cool.
+static uint64_t chunk_of(const ImageVariant *v, uint64_t n, uint32_t workers) {
+  if (v->has_waits) return 1;
+  const uint64_t chunk = n / (8ull * workers);
+  return chunk < 1 ? 1 : chunk > 64 ? 64 : chunk;
+}
+
+Status rt_launch(RtKernel *k, RtStream *s, const uint32_t grid[3], const RtArg *args, uint32_t nargs,
+                 RtError *e) {
+  RtRank *r = k->rank;
+  const ImageKernel *info = k->info;
+  if (s->rank != r)
+    return rt_fail(e, ST_INVALID, "kernel '%s' and stream '%s' belong to different ranks", info->name,
+                   s->label);
+  if (nargs != info->variants[0].nargs)
+    return rt_fail(e, ST_INVALID, "kernel '%s' takes %u arguments, but %u were given", info->name,
+                   info->variants[0].nargs, nargs);
+  uint64_t n = (uint64_t)grid[0] * grid[1];
+  if (__builtin_mul_overflow(n, grid[2], &n) || n > UINT64_MAX / 2)
+    return rt_fail(e, ST_INVALID, "a grid of %u x %u x %u instances is too large", grid[0], grid[1], grid[2]);
+  for (uint32_t i = 0; i < nargs; i++) {
+    if (info->variants[0].args[i].kind == IMAGE_ARG_DESC && !args[i].desc)
+      return rt_fail(e, ST_INVALID, "argument '%s' of kernel '%s' is NULL, but must be a tensor descriptor",
+                     info->variants[0].args[i].name, info->name);
+  }
+  uint32_t at = 0;
+  while (at < info->nvariants && refused(&info->variants[at], args)) at++;
+  if (at == info->nvariants) return fail_guards(k, args, e);
+  const ImageVariant *v = &info->variants[at];
+  if (!n) return ST_OK;
+  if (rt_aborted(r->team)) return rt_team_failure(r->team, e);
+  Cmd *c = rt_cmd_new(s, CMD_LAUNCH, e);
+  if (!c) return ST_NO_MEMORY;
+  char *packed = c->args;
+  if (v->args_bytes > RT_INLINE_ARGS) packed = c->launch.big_args = malloc(v->args_bytes);
+  if (!packed) {
+    rt_cmd_drop(c);
+    return rt_no_memory(e);
+  }
+  pack(v, args, packed);
+  c->launch.kernel = k;
+  c->launch.variant = v;
+  c->launch.entry = k->entries[at];
+  c->launch.args = packed;
+  memcpy(c->launch.grid, grid, sizeof c->launch.grid);
+  c->launch.n = n;
+  c->launch.chunk = chunk_of(v, n, r->nworkers);
+  rt_cmd_enqueue(c);
+  return ST_OK;
+}
