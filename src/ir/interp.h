@@ -51,7 +51,7 @@ typedef struct InterpCmd {
 
 typedef enum InterpFault { // what --check can find; texts in interp_faults[]
   FAULT_NONE, FAULT_RACE, FAULT_SCOPE, FAULT_UNINIT, FAULT_BOUNDS, FAULT_SLOT_REUSE, FAULT_DEADLOCK, FAULT_ASSERT,
-  FAULT_PROXY, FAULT_BARRIER, FAULT_READONLY, FAULT_LIMIT
+  FAULT_PROXY, FAULT_BARRIER, FAULT_READONLY, FAULT_LIMIT, FAULT_UNSUPPORTED
 } InterpFault;
 
 typedef struct InterpFinding {
