@@ -77,12 +77,53 @@ static bool kept(Place *p, const IrValue *v, Loc loc) { // by value; tiles are i
   if (v->type->kind == IR_DESC)
     place_fail(p, loc,
                "a tensor descriptor that control flow chooses or a loop carries cannot be placed on a CPU");
-  return v->type->kind != IR_TILE;
+  return v->type->kind != IR_TILE && !ir_type_is_thread(v->type);
 }
 
 static void ready(Place *p, const IrValue *v) {
   PlaceInfo *in = place_info(p, v);
   if (in->buf) in->ready = true;
+}
+
+// Thread-level values leave a region through the buffers of those they become.
+static void hand_over(Place *p, const IrBlock *from, const IrOp *end) {
+  const IrOp *op = from->owner;
+  const uint32_t skip = end->kind == OP_cond_yield;
+  IrValue **vs = arena_array(p->arena, IrValue *, end->noperands + 1), **to = arena_array(p->arena, IrValue *, end->noperands + 1);
+  uint32_t n = 0;
+  for (uint32_t i = skip; i < end->noperands; i++) {
+    IrValue *v = ir_operand(end, i);
+    if (!ir_type_is_thread(v->type)) continue;
+    const uint32_t k = i - skip;
+    vs[n] = v;
+    if (op->kind == OP_for)
+      to[n] = op->regions[0]->args.data[1 + k];
+    else if (op->kind == OP_while)
+      to[n] = skip ? op->regions[1]->args.data[k] : op->regions[0]->args.data[k];
+    else
+      to[n] = ir_result(op, k);
+    n++;
+  }
+  if (n) place_hand_over(p, vs, to, n, end->loc);
+}
+
+// Before control: carried values get their first contents, results the buffers of what they come from.
+static void spill_control(Place *p, IrOp *op) {
+  IrValue **vs = arena_array(p->arena, IrValue *, op->noperands + 1), **to = arena_array(p->arena, IrValue *, op->noperands + 1);
+  uint32_t n = 0;
+  const uint32_t first = op->kind == OP_for ? 3 : op->kind == OP_while ? 0 : op->noperands;
+  for (uint32_t i = first; i < op->noperands; i++) {
+    if (!ir_type_is_thread(ir_operand(op, i)->type)) continue;
+    vs[n] = ir_operand(op, i);
+    to[n++] = op->regions[0]->args.data[op->kind == OP_for ? i - 2 : i];
+  }
+  if (n) place_hand_over(p, vs, to, n, op->loc);
+  for (uint32_t k = 0; k < op->nresults; k++) {
+    IrValue *r = ir_result(op, k);
+    if (!ir_type_is_thread(r->type)) continue;
+    const IrValue *same = op->kind == OP_for ? op->regions[0]->args.data[1 + k] : op->kind == OP_while ? op->regions[1]->args.data[k] : r;
+    map_setp(&p->spills, r, place_spill(p, same));
+  }
 }
 
 static void emit_region(Place *p, IrBlock *from, IrBlock *to) {
@@ -97,6 +138,7 @@ static void emit_region(Place *p, IrBlock *from, IrBlock *to) {
   p->b = ir_builder_at_end(to);
   place_emit_steps(p, from);
   const IrOp *end = ir_terminator(from);
+  hand_over(p, from, end);
   IrValue **vs = arena_array(p->arena, IrValue *, end->noperands + 1);
   uint32_t n = 0;
   for (uint32_t i = 0; i < end->noperands; i++) {
@@ -110,6 +152,7 @@ static void emit_region(Place *p, IrBlock *from, IrBlock *to) {
 
 static void emit_control(Place *p, IrOp *op) {
   const int start = p->clock;
+  spill_control(p, op);
   IrValue **ops = arena_array(p->arena, IrValue *, op->noperands + 1);
   const IrType **types = arena_array(p->arena, const IrType *, op->nresults + 1);
   uint32_t nops = 0, nres = 0;
@@ -166,6 +209,7 @@ static void emit_op(Place *p, IrOp *op) {
   case OP_consume:
     if (ir_operand(op, 0)->type->kind == IR_DESC) return;
     break;
+  case OP_from_thread: place_from_thread(p, op); return;
   case OP_barrier:
   case OP_warp_barrier: return; // what is at program level runs in order
   default: break;
@@ -202,6 +246,7 @@ void place_emit_run(Place *p) {
   map_init(&p->values, p->arena);
   map_init(&p->consts, p->arena);
   map_init(&p->mems, p->arena);
+  map_init(&p->spills, p->arena);
   for (uint32_t i = 0; i < f->body->args.len; i++) {
     IrValue *a = f->body->args.data[i];
     map_setp(&p->values, a, ir_func_param(p->func, a->type, a->name));
