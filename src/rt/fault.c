@@ -88,15 +88,20 @@ void rt_describe_word(RtText *t, RtRank *r, const void *p) {
 }
 
 // ---- who wrote it last -------------------------------------------------------------------------------
-static Writer *writer_slot(RtTeam *t, int owner, uint64_t address) {
-  return &rt_control_rank(t, owner)->writers[(address / 4 * 0x9e3779b97f4a7c15u) >> 54];
+// Processes map the common block at different addresses, so what lies in it goes by its offset.
+static uint64_t word_key(const RtTeam *t, const void *p) {
+  const uint64_t at = (uint64_t)(uintptr_t)p, off = at - (uint64_t)(uintptr_t)t->map;
+  return (off < t->map_bytes ? off : at) + 1;
 }
 
-void rt_writer_note(RtTeam *t, int owner, const void *own_address_there, uint64_t value, int writer,
-                    const char *where) {
-  _Static_assert(RT_WRITERS == 1 << 10, "the shift above");
-  const uint64_t key = (uint64_t)(uintptr_t)own_address_there + 1;
-  Writer *w = writer_slot(t, owner, key - 1);
+static Writer *writer_slot(RtTeam *t, int owner, uint64_t key) {
+  _Static_assert(RT_WRITERS == 1 << 10, "the shift below");
+  return &rt_control_rank(t, owner)->writers[(key / 4 * 0x9e3779b97f4a7c15u) >> 54];
+}
+
+void rt_writer_note(RtTeam *t, int owner, const void *there, uint64_t value, int writer, const char *where) {
+  const uint64_t key = word_key(t, there);
+  Writer *w = writer_slot(t, owner, key);
   uint64_t text[4];
   memcpy(text, where, sizeof text);
   atomic_store_explicit(&w->w[0], 0, memory_order_relaxed);
@@ -107,8 +112,8 @@ void rt_writer_note(RtTeam *t, int owner, const void *own_address_there, uint64_
 }
 
 void rt_writer_say(RtText *t, RtRank *r, const void *word) {
-  const uint64_t key = (uint64_t)(uintptr_t)word + 1;
-  Writer *w = writer_slot(r->team, r->index, key - 1);
+  const uint64_t key = word_key(r->team, word);
+  Writer *w = writer_slot(r->team, r->index, key);
   if (atomic_load_explicit(&w->w[0], memory_order_acquire) != key) {
     rt_say(t, "; no signal call has written it");
     return;
@@ -223,6 +228,18 @@ static void say_rank(RtText *t, const RtTeam *team, int i) {
   const ControlRank *c = rt_control_rank(team, i);
   if (atomic_load_explicit(&c->report_state, memory_order_acquire) != 2) return;
   rt_say(t, "%s%.*s", t->n ? "\n" : "", RT_REPORT_BYTES, c->report);
+}
+
+void rt_await_reports(const RtTeam *t) {
+  const uint64_t until = os_now_ns() + 20000000;
+  uint32_t turn = 0;
+  for (int i = 0; i < t->world && os_now_ns() < until;) {
+    const ControlRank *c = rt_control_rank(t, i);
+    if (atomic_load(&c->report_state) == 2 || atomic_load(&c->state) != PEER_HERE)
+      i++;
+    else
+      rt_backoff(&turn, 1000000);
+  }
 }
 
 Status rt_team_failure(const RtTeam *t, RtError *e) {

@@ -30,7 +30,7 @@ enum {
 typedef enum PeerState { PEER_ABSENT, PEER_HERE, PEER_LEFT, PEER_DEAD } PeerState;
 
 // Who last signalled a word, for reports: written without locks, one entry a hash slot, may be torn between writers.
-// [0] word's address + 1 in the owner's process, [1] value, [2] rank, [3] time, [4..7] where ("file.py:12")
+// [0] which word (fault.c), [1] value, [2] rank, [3] time, [4..7] where ("file.py:12")
 typedef struct Writer {
   _Atomic uint64_t w[8];
 } Writer;
@@ -336,10 +336,10 @@ void rt_fault_instance(Fiber *f, Status s, AbiSite site, const char *fmt, ...) D
 void rt_fault_wait(Worker *w, const Fiber *first); // a deadline has passed
 void rt_report_waits(Worker *w); // abort seen from outside: adds what this rank was waiting for
 void rt_describe_word(RtText *t, RtRank *r, const void *p); // 'label' + offset
-void rt_writer_note(RtTeam *t, int owner, const void *own_address_there, uint64_t value, int writer,
-                    const char *where);
+void rt_writer_note(RtTeam *t, int owner, const void *there, uint64_t value, int writer, const char *where);
 void rt_writer_say(RtText *t, RtRank *r, const void *word);
-void rt_lost(RtTeam *t, int rank); // a peer ended
+void rt_await_reports(const RtTeam *t); // a moment, for ranks that have something to add
+void rt_lost(RtTeam *t, int rank);      // a peer ended
 
 // ---- segments (heap.c) -------------------------------------------------------------------------------
 Status rt_heap_init(RtRank *r, RtError *e);

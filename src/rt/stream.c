@@ -311,6 +311,7 @@ Status rt_stream_sync(RtStream *s, RtError *e) {
       atomic_fetch_sub(&r->syncing, 1);
     }
   }
+  if (e && rt_aborted(r->team)) rt_await_reports(r->team);
   return rt_team_failure(r->team, e);
 }
 

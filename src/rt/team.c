@@ -11,6 +11,9 @@
 
 enum { HUGE_PAGE = 2 << 20 };
 
+// Ranks come to recovery when their own waits have ended, so they are waited for longer.
+#define RECOVERY_NS(t) (2 * (t)->deadline_ns + 5000000000u)
+
 // ---- collectives ---------------------------------------------------------------------------------------
 typedef struct Meeting {
   RtRank *rank;
@@ -24,8 +27,14 @@ static uint64_t arrived(const Meeting *m, int i) {
   return atomic_load_explicit(m->recovering ? &c->recovered : &c->arrived, memory_order_acquire);
 }
 
+static uint64_t patience(const Meeting *m) {
+  const RtTeam *t = m->rank->team;
+  return m->recovering ? RECOVERY_NS(t) : t->deadline_ns;
+}
+
 static Status fail_late(const Meeting *m, RtError *e) {
   RtTeam *t = m->rank->team;
+  const double seconds = (double)patience(m) * 1e-9;
   char who[256];
   RtText text = {who, 0, sizeof who};
   who[0] = 0;
@@ -34,9 +43,9 @@ static Status fail_late(const Meeting *m, RtError *e) {
   }
   if (m->recovering)
     return rt_fail(e, ST_DEADLINE, "rank %d came to '%s', but these ranks did not within %.3g s: %s",
-                   m->rank->index, m->what, (double)t->deadline_ns * 1e-9, who);
+                   m->rank->index, m->what, seconds, who);
   rt_fault(m->rank, ST_DEADLINE, "it came to '%s', but these ranks did not within %.3g s: %s", m->what,
-           (double)t->deadline_ns * 1e-9, who);
+           seconds, who);
   return rt_team_failure(t, e);
 }
 
@@ -50,7 +59,7 @@ static Status wait_for(const Meeting *m, int i, uint64_t since, RtError *e) {
       rt_fault(m->rank, ST_PEER_LOST, "it came to '%s', but rank %d has left the team", m->what, i);
     if (!m->recovering && rt_aborted(t)) return rt_team_failure(t, e);
     if (m->recovering && state == PEER_LEFT) return rt_fail(e, ST_PEER_LOST, "rank %d has left the team", i);
-    if (os_now_ns() - since > t->deadline_ns) return fail_late(m, e);
+    if (os_now_ns() - since > patience(m)) return fail_late(m, e);
   }
   return ST_OK;
 }
