@@ -1,0 +1,692 @@
+// Statements, and control flow that leaves early.
+//
+// A branch on a run-time condition becomes an `if` op; a name bound in its arms becomes a result. Where an arm may
+// leave (return, break, continue), what follows the branch is lowered inside both arms:
+//
+//     if c:  A; return x           if c { A; yield x } else { B; yield y }
+//     B; return y            =>
+//
+// `Cont` is that rest: a list of statement lists up to the end of the function or of the loop body. A path ends by
+// setting pseudo variables ($ret, $brk) that merge like any name; FLOW_DONE says that everything up to the end has
+// been lowered. Loops are in lower_loop.c.
+#include "front/lower.h"
+
+#include <string.h>
+
+// ---- meeting of values -----------------------------------------------------------------------------
+static bool same_kind_of_rt(const Type *a, const Type *b) {
+  return a->elem == b->elem && type_same_shape(a, b);
+}
+
+static bool unify_into(Lower *L, Side *a, Value *x, Side *b, Value *y, Value **ux, Value **uy);
+
+static bool unify_seq(Lower *L, Side *a, Value *x, Side *b, Value *y, Value **ux, Value **uy) {
+  if (x->seq.n != y->seq.n || x->seq.cls != y->seq.cls) return false;
+  Front *f = L->f;
+  Value *nx = arena_copy(f->a, x, sizeof *x), *ny = arena_copy(f->a, y, sizeof *y);
+  nx->seq.items = arena_array(f->a, Value *, x->seq.n + 1);
+  ny->seq.items = arena_array(f->a, Value *, x->seq.n + 1);
+  for (uint32_t i = 0; i < x->seq.n; i++)
+    if (!unify_into(L, a, x->seq.items[i], b, y->seq.items[i], &nx->seq.items[i], &ny->seq.items[i])) return false;
+  *ux = nx, *uy = ny;
+  return true;
+}
+
+static Value *number_on_side(Lower *L, Side *s, Value *v) {
+  if (!val_is_number(v) && v->kind != VAL_MEM) return v;
+  const IrBuilder saved = L->b;
+  L->b = s->b;
+  v = to_rt(L, v, s->loc);
+  s->b = L->b;
+  L->b = saved;
+  return v;
+}
+
+// Gives two values, on two sides, one structure: equal constants, or leaves of equal types (levels may differ).
+static bool unify_into(Lower *L, Side *a, Value *x, Side *b, Value *y, Value **ux, Value **uy) {
+  *ux = x, *uy = y;
+  if (x == y || x->kind == VAL_POISON || y->kind == VAL_POISON) return true;
+  if (x->kind < VAL_RT && y->kind < VAL_RT && x->kind == y->kind && x->kind != VAL_TUPLE && x->kind != VAL_OBJECT &&
+      x->kind != VAL_DICT && val_equal(x, y))
+    return true;
+  *ux = x = number_on_side(L, a, x);
+  *uy = y = number_on_side(L, b, y);
+  if (x->kind != y->kind) return false;
+  switch (x->kind) {
+  case VAL_RT: return same_kind_of_rt(x->rt.type, y->rt.type);
+  case VAL_TOKEN: return true;
+  case VAL_TUPLE:
+  case VAL_OBJECT:
+  case VAL_DICT: return unify_seq(L, a, x, b, y, ux, uy);
+  case VAL_BLOCKPTR:
+    return x->bp->rank == y->bp->rank && x->bp->base->rt.type->elem == y->bp->base->rt.type->elem &&
+           !memcmp(x->bp->block, y->bp->block, sizeof(int32_t) * (size_t)x->bp->rank);
+  case VAL_DESC:
+    if (x->desc->rank != y->desc->rank || x->desc->elem != y->desc->elem ||
+        memcmp(x->desc->block, y->desc->block, sizeof(int32_t) * (size_t)x->desc->rank))
+      return false;
+    for (int i = 0; i < x->desc->rank; i++)
+      if (!x->desc->shape[i] != !y->desc->shape[i] || !x->desc->strides[i] != !y->desc->strides[i]) return false;
+    return true;
+  default: return val_equal(x, y);
+  }
+}
+
+bool unify(Lower *L, Side *a, Value *x, Side *b, Value *y, Value **ux, Value **uy) {
+  return unify_into(L, a, x, b, y, ux, uy);
+}
+
+IrValue *leaf_at_level(Lower *L, Side *s, const Leaf *l, bool thread) {
+  if (!thread || !l->type || l->type->rank || l->type->thread) return l->ir;
+  const IrBuilder saved = L->b;
+  L->b = s->b;
+  IrValue *ir = ir_to_thread(at(L, s->loc), l->ir);
+  s->b = L->b;
+  L->b = saved;
+  return ir;
+}
+
+Side side_at_end(IrBlock *b, Loc loc) {
+  return (Side){.b = ir_builder_at_end(b), .loc = loc};
+}
+
+// ---- branches --------------------------------------------------------------------------------------
+typedef struct Arms { // an `if` op under construction
+  IrOp *op;
+  Side side[2];
+  bool thread;
+  const Why *why;
+  Vec(IrValue *) yields[2];
+  Vec(const Type *) types;
+  Vec(const Why *) whys;
+  LeafVec results;
+} Arms;
+
+static void arms_begin(Lower *L, Arms *m, Value *cond, Loc loc) {
+  m->op = ir_build(at(L, loc), OP_if, 1, &cond->rt.ir, 0, NULL, 2);
+  m->side[0] = side_at_end(m->op->regions[0], loc);
+  m->side[1] = side_at_end(m->op->regions[1], loc);
+  m->thread = cond->rt.type->thread;
+  m->why = cond->rt.why;
+}
+
+// Takes the two values of one name: after arms_end, the result is rebuilt from m->results beginning at *first.
+static bool arms_merge(Lower *L, Arms *m, Value *x, Value *y, Value **like) {
+  Value *ux, *uy;
+  if (!unify(L, &m->side[0], x, &m->side[1], y, &ux, &uy)) return false;
+  *like = ux;
+  if (ux == uy) return true;
+  if (ux->kind == VAL_POISON || uy->kind == VAL_POISON) {
+    *like = L->f->poison;
+    return true;
+  }
+  LeafVec lx = {0}, ly = {0};
+  val_leaves(L->f, ux, &lx);
+  val_leaves(L->f, uy, &ly);
+  for (uint32_t i = 0; i < lx.len && i < ly.len; i++) {
+    const Type *t = lx.data[i].type;
+    bool thread = false;
+    if (t && !t->rank) {
+      thread = m->thread || t->thread || ly.data[i].type->thread;
+      if (thread && !t->thread) t = type_scalar(L->f, t->elem, true);
+    }
+    vec_push(L->f->a, &m->yields[0], leaf_at_level(L, &m->side[0], &lx.data[i], thread));
+    vec_push(L->f->a, &m->yields[1], leaf_at_level(L, &m->side[1], &ly.data[i], thread));
+    vec_push(L->f->a, &m->types, t);
+    vec_push(L->f->a, &m->whys, lx.data[i].why ? lx.data[i].why : ly.data[i].why ? ly.data[i].why : m->why);
+  }
+  return true;
+}
+
+static void arms_end(Lower *L, Arms *m) {
+  for (uint32_t i = 0; i < m->types.len; i++) ir_op_add_result(m->op, m->yields[0].data[i]->type);
+  ir_yield(&m->side[0].b, m->yields[0].len, m->yields[0].data);
+  ir_yield(&m->side[1].b, m->yields[1].len, m->yields[1].data);
+  for (uint32_t i = 0; i < m->types.len; i++)
+    vec_push(L->f->a, &m->results, ((Leaf){ir_result(m->op, i), m->types.data[i], m->whys.data[i]}));
+}
+
+// A value that differs between the arms, taken from the results; one that does not, as it is.
+static Value *arms_result(Lower *L, Arms *m, Value *x, Value *y, Value *like, uint32_t *at_leaf) {
+  (void)x, (void)y;
+  return val_rebuild(L->f, like, m->results.data, at_leaf);
+}
+
+static void run_arm(Lower *L, Arms *m, int arm, const ThreadCtl *ctl) {
+  L->b = m->side[arm].b;
+  L->thread = m->thread ? ctl : L->thread;
+}
+
+// a if c else b on a run-time condition: only one side runs.
+Value *lower_if_value(Lower *L, Value *cond, const Node *then, const Node *els, Loc loc) {
+  Front *f = L->f;
+  if (no_code(L, loc)) return f->poison;
+  const IrBuilder saved = L->b;
+  const ThreadCtl *outer = L->thread;
+  Arms m = {0};
+  arms_begin(L, &m, cond, loc);
+  const ThreadCtl ctl = {cond->rt.why, loc};
+  Value *v[2];
+  for (int i = 0; i < 2; i++) {
+    run_arm(L, &m, i, &ctl);
+    v[i] = eval(L, i ? els : then);
+    m.side[i].b = L->b;
+    L->thread = outer;
+  }
+  L->b = saved;
+  // a number takes the type of the run-time value on the other side
+  for (int i = 0; i < 2; i++) {
+    if (!val_is_number(v[i]) || v[1 - i]->kind != VAL_RT || v[1 - i]->rt.type->rank) continue;
+    L->b = m.side[i].b;
+    if (v[i]->kind != VAL_FLOAT || elem_is_float(v[1 - i]->rt.type->elem))
+      if (!elem_is_ptr(v[1 - i]->rt.type->elem)) v[i] = const_of(L, v[1 - i]->rt.type->elem, v[i], loc);
+    m.side[i].b = L->b;
+    L->b = saved;
+  }
+  Value *like = NULL;
+  const bool ok = arms_merge(L, &m, v[0], v[1], &like);
+  arms_end(L, &m);
+  if (!ok)
+    return err(L, loc, "the two sides of a run-time choice must have one type, but are %s and %s", val_kind_text(f, v[0]),
+               val_kind_text(f, v[1]));
+  uint32_t at_leaf = 0;
+  return v[0] == v[1] ? v[0] : arms_result(L, &m, v[0], v[1], like, &at_leaf);
+}
+
+static Value *exit_value(Lower *L, const Env *e, const Str *name) {
+  const Binding *b = env_find(e, name);
+  if (b && b->value) return b->value;
+  return name == L->f->s_brk ? L->f->vfalse : name == L->f->s_ret ? L->f->none : NULL;
+}
+
+// After the arms: every name bound in them gets its value.
+static void merge_names(Lower *L, Arms *m, const Env *before, Env *te, Env *ee, const AstNames *names, bool exits, Loc loc) {
+  Front *f = L->f;
+  Vec(Value *) likes = {0};
+  Vec(const char *) gone = {0};
+  for (uint32_t i = 0; i < names->len; i++) {
+    const Str *n = names->data[i];
+    const Binding *bx = env_find(te, n), *by = env_find(ee, n);
+    Value *x = exits ? exit_value(L, te, n) : bx ? bx->value : NULL, *y = exits ? exit_value(L, ee, n) : by ? by->value : NULL;
+    Value *like = NULL;
+    const char *why = NULL;
+    if (!x || !y) {
+      why = bx && bx->gone ? bx->gone : by && by->gone ? by->gone : "is defined on one side of an `if` only";
+    } else if (!arms_merge(L, m, x, y, &like)) {
+      const char *kx = val_kind_text(f, x), *ky = val_kind_text(f, y);
+      if (n == f->s_ret) {
+        err_hint(L, loc, "make every return yield the same types", "one path returns %s, another %s", kx, ky);
+        like = f->poison;
+      } else {
+        why = arena_printf(f->a, "is %s after one side of the `if` in line %u and %s after the other", kx, loc.line, ky);
+      }
+    }
+    vec_push(f->a, &likes, like);
+    vec_push(f->a, &gone, why);
+  }
+  arms_end(L, m);
+  uint32_t at_leaf = 0;
+  for (uint32_t i = 0; i < names->len; i++) {
+    const Str *n = names->data[i];
+    Value *like = likes.data[i];
+    if (!like) {
+      if (exits || env_find(te, n) || env_find(ee, n) || env_find(before, n)) env_set_gone(f, L->env, n, gone.data[i]);
+      continue;
+    }
+    const Binding *bx = env_find(te, n), *by = env_find(ee, n);
+    Value *x = bx ? bx->value : NULL, *y = by ? by->value : NULL;
+    Value *v = x && x == y ? x : arms_result(L, m, x, y, like, &at_leaf);
+    env_set(f, L->env, n, v, bx && by && bx->is_const && by->is_const);
+  }
+}
+
+static void poison_names(Lower *L, const NodeVec *a, const NodeVec *b) {
+  AstNames names = {0};
+  ast_bound_names(L->f->a, a, &names);
+  if (b) ast_bound_names(L->f->a, b, &names);
+  for (uint32_t i = 0; i < names.len; i++) env_set(L->f, L->env, names.data[i], L->f->poison, false);
+}
+
+static Flow lower_if(Lower *L, const Node *n, const NodeVec *stmts, uint32_t next, Cont *k) {
+  Front *f = L->f;
+  Cont rest = {.kind = CONT_BLOCK, .stmts = stmts, .from = next, .up = k};
+  Value *c = eval(L, n->a);
+  c = condition(L, c, n->a->loc);
+  if (c->kind == VAL_RT && c->rt.type->rank) {
+    if (ir_type_elems(c->rt.ir->type) == 1) {
+      const Type *t = type_scalar(f, c->rt.type->elem, false);
+      const IrType *it = ir_of(f, t);
+      c = val_rt(f, ir_result(ir_build(at(L, n->loc), OP_unsplat, 1, &c->rt.ir, 1, &it, 0), 0), t, NULL);
+    } else {
+      c = err_hint(L, n->a->loc, "reduce it first, e.g. with tl.max, or choose elements with tl.where",
+                   "a tile of shape %s cannot be a condition", shape_text(f, c->rt.type->rank, c->rt.type->shape));
+    }
+  }
+  if (c->kind == VAL_POISON) {
+    poison_names(L, &n->list, &n->list2);
+    return FLOW_FALL;
+  }
+  if (c->kind == VAL_BOOL) return lower_stmts(L, c->b ? &n->list : &n->list2, 0, &rest);
+  const AstEffects e1 = ast_effects(&n->list), e2 = ast_effects(&n->list2);
+  const bool leaves = e1.returns || e1.breaks || e1.continues || e2.returns || e2.breaks || e2.continues;
+  const IrBuilder saved = L->b;
+  Env *before = L->env;
+  const ThreadCtl *outer = L->thread;
+  const ThreadCtl ctl = {c->rt.why, n->a->loc};
+  Arms m = {0};
+  arms_begin(L, &m, c, n->loc);
+  Env *envs[2];
+  for (int i = 0; i < 2; i++) {
+    run_arm(L, &m, i, &ctl);
+    L->env = env_copy(f, before);
+    Flow fl = lower_stmts(L, i ? &n->list2 : &n->list, 0, &rest);
+    if (leaves) cont_run(L, &rest, fl);
+    envs[i] = L->env;
+    m.side[i].b = L->b;
+    L->thread = outer;
+  }
+  L->b = saved;
+  L->env = before;
+  AstNames names = {0};
+  if (leaves) {
+    names = *L->exits;
+  } else {
+    ast_bound_names(f->a, &n->list, &names);
+    ast_bound_names(f->a, &n->list2, &names);
+  }
+  merge_names(L, &m, before, envs[0], envs[1], &names, leaves, n->loc);
+  return leaves ? FLOW_DONE : FLOW_FALL;
+}
+
+// Lowers everything that follows, to the end of the function or loop body.
+void cont_run(Lower *L, Cont *k, Flow fl) {
+  Front *f = L->f;
+  for (; fl != FLOW_DONE; k = k->up) {
+    if (!k) {
+      if (fl == FLOW_BREAK) env_set(f, L->env, f->s_brk, f->vtrue, false);
+      return;
+    }
+    if (k->kind == CONT_BLOCK) {
+      if (fl == FLOW_FALL) fl = lower_stmts(L, k->stmts, k->from, k->up);
+    } else if (fl == FLOW_BREAK) {
+      fl = FLOW_FALL; // out of the unrolled loop; on with what follows it
+    } else {
+      fl = unroll_from(L, k->unroll, k->trip + 1, k->up);
+    }
+  }
+}
+
+// ---- assignment ------------------------------------------------------------------------------------
+Value *decay(Lower *L, Value *v, Loc loc) {
+  Front *f = L->f;
+  if (L->keep_const || !L->b.block) return v;
+  if (val_is_number(v)) return to_rt(L, v, loc);
+  if (v->kind == VAL_TUPLE) {
+    Value *t = arena_copy(f->a, v, sizeof *v);
+    t->seq.items = arena_array(f->a, Value *, v->seq.n + 1);
+    for (uint32_t i = 0; i < v->seq.n; i++) t->seq.items[i] = decay(L, v->seq.items[i], loc);
+    return t;
+  }
+  return v;
+}
+
+static void assign_tuple(Lower *L, const Node *target, Value *v, bool is_const) {
+  Front *f = L->f;
+  const NodeVec *ts = &target->list;
+  if (v->kind == VAL_POISON || v->kind == VAL_OPAQUE) {
+    for (uint32_t i = 0; i < ts->len; i++)
+      assign(L, ts->data[i]->kind == AST_Star ? ts->data[i]->a : ts->data[i], v, is_const);
+    return;
+  }
+  if (v->kind != VAL_TUPLE && v->kind != VAL_OBJECT) {
+    err(L, target->loc, "%u names on the left, but %s on the right", ts->len, val_kind_text(f, v));
+    v = f->poison;
+    assign_tuple(L, target, v, is_const);
+    return;
+  }
+  uint32_t star = ts->len;
+  for (uint32_t i = 0; i < ts->len; i++)
+    if (ts->data[i]->kind == AST_Star) star = i;
+  const uint32_t n = v->seq.n, fixed = star < ts->len ? ts->len - 1 : ts->len;
+  if (n < fixed || (star == ts->len && n != fixed)) {
+    err(L, target->loc, "%u names on the left, but %u values on the right", ts->len, n);
+    assign_tuple(L, target, f->poison, is_const);
+    return;
+  }
+  uint32_t at_item = 0;
+  for (uint32_t i = 0; i < ts->len; i++) {
+    if (i == star) {
+      const uint32_t take = n - fixed;
+      assign(L, ts->data[i]->a, val_tuple(f, v->seq.items + at_item, take, true), is_const);
+      at_item += take;
+    } else {
+      assign(L, ts->data[i], v->seq.items[at_item++], is_const);
+    }
+  }
+}
+
+static void assign_attr(Lower *L, const Node *target, Value *v) {
+  Front *f = L->f;
+  Value *o = eval(L, target->a);
+  if (o->kind == VAL_POISON) return;
+  if (o->kind != VAL_OBJECT || target->a->kind != AST_Name) {
+    err(L, target->loc, "the attribute '%s' of %s cannot be assigned", target->name->s, val_kind_text(f, o));
+    return;
+  }
+  const Class *c = o->seq.cls->cls;
+  for (uint32_t i = 0; i < c->fields.len; i++) {
+    if (c->fields.data[i] != target->name) continue;
+    Value *n = arena_copy(f->a, o, sizeof *o);
+    n->seq.items = arena_copy(f->a, o->seq.items, sizeof(Value *) * o->seq.n);
+    n->seq.items[i] = v;
+    env_set(f, L->env, target->a->name, n, false);
+    return;
+  }
+  err_hint(L, target->loc, "declare it in the class body: `name: type`", "the class '%s' has no field '%s'", c->name->s,
+           target->name->s);
+}
+
+static void assign_element(Lower *L, const Node *target, Value *v) {
+  Front *f = L->f;
+  Value *of = eval(L, target->a);
+  if (of->kind == VAL_POISON || v->kind == VAL_POISON) return;
+  if (of->kind != VAL_MEM) {
+    err_hint(L, target->loc, of->kind == VAL_RT ? "build the new tile with tl.where, or write elements in dl.simt_exec_region" : NULL,
+             "an element of %s cannot be assigned", val_kind_text(f, of));
+    return;
+  }
+  const Type *t = of->mem.type;
+  ValueVec ix = {0};
+  for (uint32_t i = 0; i < target->list.len; i++) vec_push(f->a, &ix, eval(L, target->list.data[i]));
+  if (ix.len != (uint32_t)t->rank) {
+    err(L, target->loc, "%u indices for %s", ix.len, shape_text(f, t->rank, t->shape));
+    return;
+  }
+  v = cast_to(L, v, t->elem, false, target->loc);
+  if (v->kind != VAL_RT || v->rt.type->rank) {
+    if (v->kind == VAL_RT) err(L, target->loc, "an element takes a scalar, not %s", val_kind_text(f, v));
+    return;
+  }
+  v = raise_level(L, v, target->loc);
+  IrValue *ops[2 + IR_MAX_RANK] = {of->mem.ir, v->rt.ir};
+  for (uint32_t i = 0; i < ix.len; i++) {
+    const Value *x = raise_level(L, int_scalar(L, ix.data[i], FDT_int32, "an index", target->loc), target->loc);
+    if (x->kind != VAL_RT) return;
+    ops[2 + i] = x->rt.ir;
+  }
+  ir_build(at(L, target->loc), OP_mem_set, 2 + ix.len, ops, 0, NULL, 0);
+}
+
+void assign(Lower *L, const Node *target, Value *v, bool is_const) {
+  Front *f = L->f;
+  switch (target->kind) {
+  case AST_Name: {
+    const Binding *old = env_find(L->env, target->name);
+    if (old && old->is_const && !is_const && old->value && old->value->kind != VAL_POISON) {
+      err_hint(L, target->loc, "give the new value another name", "'%s' was declared tl.constexpr and cannot be assigned again",
+               target->name->s);
+      v = f->poison;
+    }
+    if (v->kind == VAL_RT && v->rt.ir && !v->rt.ir->name) v->rt.ir->name = target->name;
+    env_set(f, L->env, target->name, v, is_const);
+    return;
+  }
+  case AST_Tuple:
+  case AST_List: assign_tuple(L, target, v, is_const); return;
+  case AST_Attr: assign_attr(L, target, v); return;
+  case AST_Subscript: assign_element(L, target, v); return;
+  default: err(L, target->loc, "this cannot be assigned to");
+  }
+}
+
+static bool is_constexpr_annotation(Lower *L, const Node *ann) {
+  if (!ann) return false;
+  if (ann->kind == AST_Str) return strstr(ann->name->s, "constexpr") != NULL;
+  if (ann->kind == AST_Attr || ann->kind == AST_Name) return !strcmp(ann->name->s, "constexpr");
+  (void)L;
+  return false;
+}
+
+static void lower_ann_assign(Lower *L, const Node *n) {
+  Front *f = L->f;
+  if (!n->c) return;
+  Value *v = eval(L, n->c);
+  if (!is_constexpr_annotation(L, n->b)) {
+    assign(L, n->a, decay(L, v, n->loc), false);
+    return;
+  }
+  if (v->kind == VAL_RT) {
+    IrValue *ir = v->rt.ir;
+    int64_t i;
+    if (!v->rt.type->rank && elem_is_int(v->rt.type->elem) && ir_const_int(ir, &i)) {
+      v = val_int(f, i); // a number that went through a plain assignment
+    } else {
+      v = err_hint(L, n->c->loc, "leave out the annotation", "a tl.constexpr needs a value known at compile time, not %s",
+                   val_kind_text(f, v));
+    }
+  }
+  assign(L, n->a, v, true);
+}
+
+// ---- simt_exec_region --------------------------------------------------------------------------------
+static void subscripted_names(Arena *a, const Node *n, AstNames *names) {
+  if (!n) return;
+  if (n->kind == AST_Subscript && n->a->kind == AST_Name) {
+    bool element = true;
+    for (uint32_t i = 0; i < n->list.len; i++) {
+      const AstKind k = n->list.data[i]->kind;
+      element &= k != AST_Slice && k != AST_None && k != AST_Ellipsis;
+    }
+    bool seen = !element;
+    for (uint32_t i = 0; i < names->len; i++) seen |= names->data[i] == n->a->name;
+    if (!seen) vec_push(a, names, n->a->name);
+  }
+  subscripted_names(a, n->a, names);
+  subscripted_names(a, n->b, names);
+  subscripted_names(a, n->c, names);
+  const NodeVec *const lists[3] = {&n->list, &n->list2, &n->list3};
+  for (int l = 0; l < 3; l++)
+    for (uint32_t i = 0; i < lists[l]->len; i++) subscripted_names(a, lists[l]->data[i], names);
+}
+
+static void emit_barrier(Lower *L, Loc loc) {
+  ir_build(at(L, loc), OP_barrier, 0, NULL, 0, NULL, 0);
+}
+
+// Tiles whose elements the region touches live in block memory from its entry to its exit.
+static void simt_region(Lower *L, const Node *with, const Node *item) {
+  Front *f = L->f;
+  const Loc loc = item->loc;
+  if (no_code(L, loc) || !tiles_allowed(L, loc, "dl.simt_exec_region")) return;
+  const AstEffects e = ast_effects(&with->list2);
+  if (e.returns || e.breaks || e.continues) {
+    err(L, loc, "return, break and continue cannot leave a simt_exec_region");
+    return;
+  }
+  AstNames tiles = {0};
+  for (uint32_t i = 0; i < with->list2.len; i++) subscripted_names(f->a, with->list2.data[i], &tiles);
+  Vec(const Str *) moved = {0};
+  Vec(Value *) mems = {0};
+  for (uint32_t i = 0; i < tiles.len; i++) {
+    const Binding *b = env_find(L->env, tiles.data[i]);
+    if (!b || !b->value || !val_is_tile(b->value)) continue;
+    Value *v = b->value;
+    const Type *t = v->rt.type;
+    if (elem_is_ptr(t->elem)) continue;
+    const IrType *mt = ir_type_memdesc(f->ctx, dt_info[t->elem->dt].ir, SPACE_shared, t->rank, t->shape, 0);
+    IrOp *alloc = ir_build(at(L, loc), OP_mem_alloc, 0, NULL, 1, &mt, 0);
+    ir_build(at(L, loc), OP_mem_store, 2, (IrValue *[]){ir_result(alloc, 0), v->rt.ir}, 0, NULL, 0);
+    Value *mem = val_new(f, VAL_MEM);
+    mem->mem.ir = ir_result(alloc, 0);
+    mem->mem.type = t;
+    env_set(f, L->env, tiles.data[i], mem, false);
+    vec_push(f->a, &moved, tiles.data[i]);
+    vec_push(f->a, &mems, mem);
+  }
+  emit_barrier(L, loc);
+  if (item->b) {
+    const Type *ti = type_scalar(f, elem_number(f, FDT_int32), true), *pi = type_scalar(f, elem_number(f, FDT_int32), false);
+    const IrType *tt = ir_of(f, ti), *pt = ir_of(f, pi);
+    Value *ids[2] = {val_rt(f, ir_result(ir_build(at(L, loc), OP_tid, 0, NULL, 1, &tt, 0), 0), ti, why_new(f, loc, "the thread index")),
+                     val_rt(f, ir_result(ir_build(at(L, loc), OP_num_threads, 0, NULL, 1, &pt, 0), 0), pi, NULL)};
+    assign(L, item->b, val_tuple(f, ids, 2, false), false);
+  }
+  L->region_depth++;
+  lower_stmts(L, &with->list2, 0, NULL);
+  L->region_depth--;
+  emit_barrier(L, loc);
+  for (uint32_t i = 0; i < moved.len; i++) {
+    const Binding *b = env_find(L->env, moved.data[i]);
+    if (b && b->value == mems.data[i]) env_set(f, L->env, moved.data[i], to_rt(L, mems.data[i], loc), false);
+  }
+}
+
+static void lower_with(Lower *L, const Node *n) {
+  Front *f = L->f;
+  if (n->list.len == 1) {
+    const Node *item = n->list.data[0];
+    const Node *call = item->a && item->a->kind == AST_Call ? item->a->a : NULL;
+    const Value *v = call ? eval(L, call) : NULL;
+    if (v && v->kind == VAL_POISON) return;
+    if (v && v->kind == VAL_BUILTIN && !strcmp(v->builtin->name, "simt_exec_region")) {
+      simt_region(L, n, item);
+      return;
+    }
+  }
+  err_hint(L, n->loc, "the one context manager of kernels is dl.simt_exec_region()", "this `with` is not supported");
+  poison_names(L, &n->list2, NULL);
+  (void)f;
+}
+
+// ---- the rest --------------------------------------------------------------------------------------
+static void lower_assert(Lower *L, const Node *n) {
+  Front *f = L->f;
+  Value *c = condition(L, eval(L, n->a), n->a->loc);
+  const Value *msg = n->b ? eval(L, n->b) : NULL;
+  const char *text = msg && msg->kind == VAL_STR ? msg->s->s : "assertion failed";
+  if (c->kind == VAL_BOOL && !c->b) err(L, n->loc, "assertion failed at compile time%s%s", msg ? ": " : "", msg ? text : "");
+  if (c->kind != VAL_RT || f->o.no_asserts) return;
+  IrOp *op = ir_build(at(L, n->loc), OP_assert, 1, &c->rt.ir, 0, NULL, 0);
+  ir_set_attr_s(op, ATTR_msg, str_cstr(f->strings, text));
+}
+
+static Flow lower_return(Lower *L, const Node *n) {
+  Front *f = L->f;
+  if (L->in_loop) {
+    err_hint(L, n->loc, "set a variable, break, and return after the loop", "return inside a run-time loop");
+    return FLOW_DONE;
+  }
+  if (L->region_depth) err(L, n->loc, "return inside a simt_exec_region");
+  Value *v = n->a ? eval(L, n->a) : f->none;
+  env_set(f, L->env, f->s_ret, decay(L, v, n->loc), false);
+  return FLOW_DONE;
+}
+
+static void lower_def(Lower *L, const Node *n) {
+  Front *f = L->f;
+  Func *fn = arena_copy(f->a, func_of_def(f, L->file, n), sizeof(Func));
+  fn->closure = L->env;
+  Value *v = val_new(f, VAL_FUNC);
+  v->func = fn;
+  env_set(f, L->env, n->name, v, false);
+}
+
+static Flow lower_stmt(Lower *L, const Node *n, const NodeVec *stmts, uint32_t next, Cont *k) {
+  Front *f = L->f;
+  switch (n->kind) {
+  case AST_ExprStmt:
+    if (n->a->kind != AST_Str) eval(L, n->a);
+    return FLOW_FALL;
+  case AST_Assign: {
+    Value *v = decay(L, eval(L, n->a), n->loc);
+    for (uint32_t i = 0; i < n->list.len; i++) assign(L, n->list.data[i], v, false);
+    return FLOW_FALL;
+  }
+  case AST_AnnAssign: lower_ann_assign(L, n); return FLOW_FALL;
+  case AST_AugAssign: {
+    Value *x = eval(L, n->a);
+    assign(L, n->a, decay(L, binary_op(L, (AstOp)n->op, x, eval(L, n->b), n->loc), n->loc), false);
+    return FLOW_FALL;
+  }
+  case AST_If: return lower_if(L, n, stmts, next, k);
+  case AST_For: {
+    Cont rest = {.kind = CONT_BLOCK, .stmts = stmts, .from = next, .up = k};
+    return lower_for(L, n, &rest);
+  }
+  case AST_While: lower_while(L, n); return FLOW_FALL;
+  case AST_With: lower_with(L, n); return FLOW_FALL;
+  case AST_Return: return lower_return(L, n);
+  case AST_Break: return FLOW_BREAK;
+  case AST_Continue: return FLOW_CONTINUE;
+  case AST_Pass:
+  case AST_Global: return FLOW_FALL;
+  case AST_Assert: lower_assert(L, n); return FLOW_FALL;
+  case AST_Raise: {
+    const Node *e = n->a && n->a->kind == AST_Call && n->a->list.len ? n->a->list.data[0] : NULL;
+    const Value *msg = e ? eval(L, e) : NULL;
+    err(L, n->loc, "raised while compiling%s%s", msg && msg->kind == VAL_STR ? ": " : "",
+        msg && msg->kind == VAL_STR ? msg->s->s : "");
+    return FLOW_DONE;
+  }
+  case AST_FuncDef: lower_def(L, n); return FLOW_FALL;
+  case AST_Import:
+  case AST_ImportFrom: import_stmt(L, n); return FLOW_FALL;
+  case AST_Other: err(L, n->loc, "%s is not supported in kernels", n->name->s); return FLOW_FALL;
+  default: break;
+  }
+  static const struct {
+    AstKind kind;
+    const char *what;
+  } refused[] = {{AST_Try, "try"}, {AST_ClassDef, "a class inside a function"}};
+  const char *what = ast_kind_name(n->kind);
+  for (size_t i = 0; i < DT_COUNTOF(refused); i++)
+    if (refused[i].kind == n->kind) what = refused[i].what;
+  err(L, n->loc, "%s is not supported in kernels", what);
+  (void)f;
+  return FLOW_FALL;
+}
+
+Flow lower_stmts(Lower *L, const NodeVec *stmts, uint32_t from, Cont *k) {
+  Front *f = L->f;
+  Flow fl = FLOW_FALL;
+  if (f->depth >= FRONT_MAX_EVAL) {
+    if (stmts->len) err(L, stmts->data[0]->loc, "the program nests or recurses more than %d levels deep", FRONT_MAX_EVAL);
+    return FLOW_DONE;
+  }
+  f->depth++;
+  for (uint32_t i = from; i < stmts->len && fl == FLOW_FALL; i++) {
+    const Node *n = stmts->data[i];
+    if (++f->steps > FRONT_MAX_STEPS || f->d->errors >= f->d->max_errors) {
+      if (f->steps > FRONT_MAX_STEPS)
+        err_hint(L, n->loc, "use tl.range in place of tl.static_range", "the program unrolls to more than %d statements",
+                 FRONT_MAX_STEPS);
+      fl = FLOW_DONE;
+      break;
+    }
+    fl = lower_stmt(L, n, stmts, i + 1, k);
+  }
+  f->depth--;
+  return fl;
+}
+
+Value *lower_body(Lower *L, const Func *fn, Loc loc) {
+  Front *f = L->f;
+  (void)loc;
+  if (fn->def->kind == AST_Lambda) return eval(L, fn->def->a);
+  const AstNames *exits = L->exits;
+  const bool in_loop = L->in_loop;
+  const int region = L->region_depth;
+  AstNames ret = {0};
+  vec_push(f->a, &ret, f->s_ret);
+  L->exits = &ret;
+  L->in_loop = false;
+  L->region_depth = 0;
+  const Flow fl = lower_stmts(L, &fn->def->list2, 0, NULL);
+  L->exits = exits;
+  L->in_loop = in_loop;
+  L->region_depth = region;
+  if (fl == FLOW_BREAK || fl == FLOW_CONTINUE) return err(L, fn->def->loc, "break or continue outside a loop");
+  const Binding *b = env_find(L->env, f->s_ret);
+  if (b && !b->value) return f->poison;
+  return b ? b->value : f->none;
+}
