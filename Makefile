@@ -120,6 +120,7 @@ ROOMS_image := base image
 ROOMS_ir    := base ir
 ROOMS_front := base ir front
 ROOMS_pass  := base ir pass
+ROOMS_target := base image ir target target/x86 target/nvptx target/amdgpu
 unit_room    = $(firstword $(subst _, ,$(notdir $(1))))
 unit_objs    = $(if $(ROOMS_$(1)),$(call obj,$(call room,$(ROOMS_$(1)))) $(if $(filter front,$(1)),$(GRAMMAR_OBJ)),\
   $(if $(filter base image rt ops,$(1)),,$(B)/libditron.a) $(B)/libditron-rt.a)
