@@ -58,6 +58,7 @@ typedef struct ControlRank {
   uint32_t report_status;
   char report[RT_REPORT_BYTES];
   Writer writers[RT_WRITERS];
+  char stream_label[RT_MAX_STREAMS][RT_LABEL];
   _Atomic uint64_t trace_next;
   TraceEvent trace[RT_TRACE_EVENTS];
 } ControlRank;
@@ -408,7 +409,8 @@ typedef struct TraceOut {
 void rt_out(TraceOut *o, const char *fmt, ...) DT_PRINTF(2, 3);
 void rt_out_escaped(TraceOut *o, const char *s, bool xml); // for XML text or a JSON string
 // items sorted by rank, stream and begin; times from the first event
-void rt_trace_svg(TraceOut *o, int world, const TraceItem *items, uint32_t n);
+void rt_trace_svg(TraceOut *o, const RtTeam *team, const TraceItem *items, uint32_t n);
+const char *rt_trace_stream(const RtTeam *t, const TraceItem *it); // its stream's label
 
 // ---- small things of the system (sys.c) ----------------------------------------------------------------------
 int rt_futex_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t most_ns); // 0: no limit

@@ -95,10 +95,14 @@ static TraceItem *collect(const RtTeam *t, Arena *a, uint32_t *count) {
   return items;
 }
 
+const char *rt_trace_stream(const RtTeam *t, const TraceItem *it) {
+  return rt_control_rank(t, it->rank)->stream_label[it->e.stream % RT_MAX_STREAMS];
+}
+
 // ---- JSON, as chrome://tracing and ui.perfetto.dev read it -----------------------------------------------------
 enum { LANE_COMPUTE, LANE_COPY, LANES };
 
-static void json_names(TraceOut *o, const TraceItem *items, uint32_t n) {
+static void json_names(TraceOut *o, const RtTeam *t, const TraceItem *items, uint32_t n) {
   static const char *const lanes[LANES] = {"compute", "copies"};
   int rank = -1, stream = -1;
   for (uint32_t i = 0; i < n; i++) {
@@ -110,11 +114,12 @@ static void json_names(TraceOut *o, const TraceItem *items, uint32_t n) {
     }
     if ((int)items[i].e.stream == stream) continue;
     stream = (int)items[i].e.stream;
-    for (int lane = 0; lane < LANES; lane++)
-      rt_out(
-          o,
-          "{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"args\":{\"name\":\"stream %d %s\"}},\n",
-          rank, stream * LANES + lane, stream, lanes[lane]);
+    for (int lane = 0; lane < LANES; lane++) {
+      rt_out(o, "{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"args\":{\"name\":\"", rank,
+             stream * LANES + lane);
+      rt_out_escaped(o, rt_trace_stream(t, &items[i]), false);
+      rt_out(o, " %s\"}},\n", lanes[lane]);
+    }
   }
 }
 
@@ -147,9 +152,9 @@ static void json_event(TraceOut *o, const TraceItem *it, uint32_t id) {
          it->rank, tid, ts + dur, id);
 }
 
-static void write_json(TraceOut *o, const TraceItem *items, uint32_t n) {
+static void write_json(TraceOut *o, const RtTeam *t, const TraceItem *items, uint32_t n) {
   rt_out(o, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
-  json_names(o, items, n);
+  json_names(o, t, items, n);
   for (uint32_t i = 0; i < n; i++) json_event(o, &items[i], i + 1);
   rt_out(o, "{\"name\":\"end\",\"ph\":\"M\",\"pid\":0,\"args\":{}}\n]}\n");
 }
@@ -166,9 +171,9 @@ static Status write_file(const RtTeam *t, const char *path, Arena *a, Escape *es
   const TraceItem *items = collect(t, a, &n);
   TraceOut o = {.arena = a};
   if (ends_in(path, ".svg"))
-    rt_trace_svg(&o, t->world, items, n);
+    rt_trace_svg(&o, t, items, n);
   else
-    write_json(&o, items, n);
+    write_json(&o, t, items, n);
   const Status s = os_write_file(path, o.text.data, o.text.len);
   if (s != ST_OK) return rt_fail(e, s, "the timeline cannot be written to '%.300s': %s", path, os_error());
   return ST_OK;

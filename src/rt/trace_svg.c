@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 enum {
-  LEFT = 170,
+  LEFT = 210,
   WIDTH = 1000,
   RIGHT = 70,
   TOP = 96,
@@ -32,6 +32,7 @@ static Lane lane_of(const TraceEvent *e) {
 
 typedef struct Picture {
   TraceOut *o;
+  const RtTeam *team;
   double per_ns; // pixels
   double y;
 } Picture;
@@ -49,9 +50,11 @@ static void say_time(TraceOut *o, double ns) {
     rt_out(o, "%.4g s", ns * 1e-9);
 }
 
-// A colour by name that stays the same from run to run: kernels are told apart by hue.
-static unsigned hue_of(const char *name) {
-  return 150 + (unsigned)(hash_bytes(name, strlen(name), 1) % 8) * 15;
+// A colour by name that stays the same from run to run, so that kernels are told apart.
+static const char *colour_of(const char *name) {
+  static const char *const cold[] = {"#3b7dd8", "#2a9d8f", "#6a5acd", "#3a9ecb",
+                                     "#5b8c5a", "#4056a1", "#7a6fbe", "#2f7f86"};
+  return cold[hash_bytes(name, strlen(name), 1) % DT_COUNTOF(cold)];
 }
 
 static void draw_title(Picture *p, const TraceEvent *e, uint32_t together, uint64_t end) {
@@ -80,7 +83,7 @@ static void draw_event(Picture *p, const TraceEvent *e, uint32_t together, uint6
   const double x = x_of(p, e->begin), w = fmax(x_of(p, end) - x, SMALLEST);
   rt_out(o, "<rect class=\"%s\" x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%.1f\"", classes[e->kind], x, y,
          w, h);
-  if (e->kind == TRACE_LAUNCH) rt_out(o, " style=\"fill:hsl(%u 62%% 52%%)\"", hue_of(e->name));
+  if (e->kind == TRACE_LAUNCH) rt_out(o, " style=\"fill:%s\"", colour_of(e->name));
   rt_out(o, ">");
   draw_title(p, e, together, end);
   rt_out(o, "</rect>\n");
@@ -145,7 +148,8 @@ static void draw_stream(Picture *p, const TraceItem *items, uint32_t n, uint64_t
     const uint32_t rows = draw_lane(p, items, n, lane, lane == LANE_WAIT ? WAIT_ROWS : 1, h);
     rt_out(p->o, "<text class=\"d\" x=\"%d\" y=\"%.1f\" text-anchor=\"end\">", LEFT - 12,
            top + h - (lane == LANE_WAIT ? 2 : 7));
-    rt_out(p->o, "stream %u %s</text>\n", items[0].e.stream, lane_names[lane]);
+    rt_out_escaped(p->o, rt_trace_stream(p->team, items), true);
+    rt_out(p->o, " %s</text>\n", lane_names[lane]);
     rt_out(p->o, "<text class=\"d\" x=\"%d\" y=\"%.1f\">%.0f%%</text>\n", LEFT + WIDTH + 10,
            top + h - (lane == LANE_WAIT ? 2 : 7), share * 100);
     p->y += rows * (h + 1) + GAP - 1;
@@ -211,7 +215,7 @@ static void draw_axis(Picture *p, double all_ns, double bottom) {
 static void draw_legend(Picture *p) {
   static const struct {
     const char *name, *look;
-  } keys[] = {{"launch", "fill:hsl(210 62% 52%)"},
+  } keys[] = {{"launch", "fill:#3b7dd8"},
               {"copy", "fill:#e8a33d"},
               {"a program waits", "fill:#d1495b;fill-opacity:.72"},
               {"the stream waits", "fill:#8d6cab;fill-opacity:.8"},
@@ -227,13 +231,14 @@ static void draw_legend(Picture *p) {
 }
 
 // What the body's height will be is known only after it is drawn, so it is drawn into a text of its own first.
-void rt_trace_svg(TraceOut *o, int world, const TraceItem *items, uint32_t n) {
+void rt_trace_svg(TraceOut *o, const RtTeam *team, const TraceItem *items, uint32_t n) {
+  const int world = team->world;
   uint64_t all = 1;
   for (uint32_t i = 0; i < n; i++) {
     if (items[i].e.end > all) all = items[i].e.end;
   }
   TraceOut body = {.arena = o->arena};
-  Picture p = {&body, WIDTH / (double)all, TOP};
+  Picture p = {&body, team, WIDTH / (double)all, TOP};
   for (uint32_t i = 0; i < n;) {
     uint32_t k = i;
     while (k < n && items[k].rank == items[i].rank) k++;
