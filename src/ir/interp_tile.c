@@ -278,6 +278,7 @@ Step x_reduce(World *w, Agent *a, const Ins *i) {
     k = half + rest;
   }
   for (uint32_t q = 0; q < e->count; q++) memcpy(interp_at(a, e->out[q]), cur[q], lanes * e->in[q].esize);
+  a->pc = i->target; // past the region
   return GO;
 }
 
@@ -319,6 +320,7 @@ Step x_scan(World *w, Agent *a, const Ins *i) {
                  .as = {e->inner, (int64_t)lanes, 1}};
     interp_nd_copy(&nd, interp_at(a, e->out[q]), out[q], e->in[q].esize);
   }
+  a->pc = i->target; // past the region
   return GO;
 }
 
