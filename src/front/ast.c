@@ -13,24 +13,18 @@ static const struct {
 
 static const char *const ast_op_texts[] = {
 #define AOP(name, text) text,
-  AST_OPS(AOP)
+    AST_OPS(AOP)
 #undef AOP
 };
 static const char *const ast_op_names[] = {
 #define AOP(name, text) #name,
-  AST_OPS(AOP)
+    AST_OPS(AOP)
 #undef AOP
 };
 
-const char *ast_kind_name(AstKind k) {
-  return ast_kinds[k].name;
-}
-const char *ast_op_text(AstOp op) {
-  return ast_op_texts[op];
-}
-const char *ast_op_name(AstOp op) {
-  return ast_op_names[op];
-}
+const char *ast_kind_name(AstKind k) { return ast_kinds[k].name; }
+const char *ast_op_text(AstOp op) { return ast_op_texts[op]; }
+const char *ast_op_name(AstOp op) { return ast_op_names[op]; }
 
 // ---- dump ----------------------------------------------------------------------------------------
 typedef struct Dump {
@@ -45,9 +39,7 @@ static void dump_text(Dump *d, const char *s, size_t n) {
   d->out.data[d->out.len] = 0;
 }
 
-static void dump_str(Dump *d, const char *s) {
-  dump_text(d, s, strlen(s));
-}
+static void dump_str(Dump *d, const char *s) { dump_text(d, s, strlen(s)); }
 
 // A string in double quotes; bytes that do not print become \xNN.
 static void dump_quoted(Dump *d, const Str *s) {

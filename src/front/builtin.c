@@ -16,7 +16,8 @@ const Builtin *builtin_rows(int *n) {
 
 int front_builtins(const FrontBuiltin **out) {
   static const FrontBuiltin view[] = {
-#define BUILTIN(module, name, params, flags, fn, data, text) {module, name, params, text, ((flags) & BF_METHOD) != 0},
+#define BUILTIN(module, name, params, flags, fn, data, text) \
+  {module, name, params, text, ((flags)&BF_METHOD) != 0},
 #include "front/builtins.def"
 #undef BUILTIN
   };
@@ -37,9 +38,7 @@ const Builtin *builtin_find(Front *f, const char *module, const char *name) {
   return map_getp(&f->builtins, row_key(f, module, name));
 }
 
-const Builtin *builtin_method(Front *f, const char *name) {
-  return builtin_find(f, "*", name);
-}
+const Builtin *builtin_method(Front *f, const char *name) { return builtin_find(f, "*", name); }
 
 Value *builtin_value(Lower *L, const Builtin *row, Value *self, Loc loc) {
   Call c = {.row = row, .loc = loc};
@@ -62,13 +61,14 @@ static int distance(const char *a, const char *b, int most) {
       int v = d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
       if (d[i - 1][j] + 1 < v) v = d[i - 1][j] + 1;
       if (d[i][j - 1] + 1 < v) v = d[i][j - 1] + 1;
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && d[i - 2][j - 2] + 1 < v) v = d[i - 2][j - 2] + 1;
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && d[i - 2][j - 2] + 1 < v)
+        v = d[i - 2][j - 2] + 1;
       d[i][j] = v;
     }
   return d[n][m];
 }
 
-const char *nearest_name(Front *f, const char *name, const char *const *names, uint32_t n) {
+const char *front_nearest_name(Front *f, const char *name, const char *const *names, uint32_t n) {
   (void)f;
   const int len = (int)strlen(name);
   int best = len <= 3 ? 1 : len <= 6 ? 2 : 3;
@@ -128,44 +128,46 @@ static bool bind_row(Lower *L, const Builtin *row, Value *self, Args *args, Call
       if (strlen(args->kw_name.data[k]->s) != n || memcmp(args->kw_name.data[k]->s, w, n)) continue;
       used[k] = true;
       if (c->v[i]) {
-        err(L, args->kw_loc.data[k], "'%s' gets two values for '%.*s'", row->name, (int)n, w);
+        front_err(L, args->kw_loc.data[k], "'%s' gets two values for '%.*s'", row->name, (int)n, w);
         return false;
       }
       c->v[i] = args->kw.data[k];
       c->at[i] = args->kw_loc.data[k];
     }
     if (!c->v[i] && !opt) {
-      err_hint(L, c->loc, arena_printf(f->a, "it is called as %s", signature_text(f, row)), "'%s' needs a value for '%.*s'",
-               row->name, (int)n, w);
+      front_err_hint(L, c->loc, arena_printf(f->a, "it is called as %s", signature_text(f, row)),
+                     "'%s' needs a value for '%.*s'", row->name, (int)n, w);
       return false;
     }
   }
   if (at_pos < args->pos.len) {
-    err_hint(L, args->pos_loc.data[at_pos], arena_printf(f->a, "it is called as %s", signature_text(f, row)),
-             "'%s' takes fewer positional arguments", row->name);
+    front_err_hint(L, args->pos_loc.data[at_pos],
+                   arena_printf(f->a, "it is called as %s", signature_text(f, row)),
+                   "'%s' takes fewer positional arguments", row->name);
     return false;
   }
   for (uint32_t k = 0; k < args->kw.len; k++) {
     const char *name = args->kw_name.data[k]->s;
     if (used[k] || name[0] == '_') continue; // _semantic, _builder: the reference implementation's plumbing
-    err_hint(L, args->kw_loc.data[k], arena_printf(f->a, "it is called as %s", signature_text(f, row)),
-             "'%s' has no parameter '%s' here", row->name, name);
+    front_err_hint(L, args->kw_loc.data[k], arena_printf(f->a, "it is called as %s", signature_text(f, row)),
+                   "'%s' has no parameter '%s' here", row->name, name);
     return false;
   }
   return true;
 }
 
-Value *call_builtin(Lower *L, const Builtin *row, Value *self, Args *args, Loc loc) {
+Value *front_call_builtin(Lower *L, const Builtin *row, Value *self, Args *args, Loc loc) {
   Front *f = L->f;
   if (!L->b.block && !(row->flags & BF_CONST)) {
-    no_code(L, loc);
+    front_no_code(L, loc);
     return f->poison;
   }
   Call c = {.row = row, .loc = loc, .args = args};
   if (!bind_row(L, row, self, args, &c)) return f->poison;
-  if (row->flags & BF_TILE && !tiles_allowed(L, loc, arena_printf(f->a, "'%s'", row->name))) return f->poison;
+  if (row->flags & BF_TILE && !front_tiles_allowed(L, loc, arena_printf(f->a, "'%s'", row->name)))
+    return f->poison;
   for (int i = 0; i < FRONT_MAX_ARGS; i++)
-    if (c.v[i] && c.v[i]->kind == VAL_MEM) c.v[i] = to_rt(L, c.v[i], loc);
+    if (c.v[i] && c.v[i]->kind == VAL_MEM) c.v[i] = front_to_rt(L, c.v[i], loc);
   return row->fn(L, &c);
 }
 
@@ -186,17 +188,20 @@ static bool known_int(const Value *v, int64_t *out) {
 static const char *param_name(Front *f, const Builtin *row, int i) {
   const char *p = row->params, *w = "";
   size_t n = 0;
-  for (int k = 0; k <= i && next_word(&p, &w, &n); k++) {
-  }
+  for (int k = 0; k <= i && next_word(&p, &w, &n); k++) {}
   if (n && w[n - 1] == '?') n--;
   return arena_printf(f->a, "%.*s", (int)n, w);
 }
 
 static bool not_known(Lower *L, Call *c, int i, const char *what) {
   if (c->v[i]->kind != VAL_POISON)
-    err_hint(L, c->at[i], c->v[i]->kind == VAL_RT ? "make it a tl.constexpr parameter, or declare the variable as `name: tl.constexpr = ...`" : NULL,
-             "'%s' of %s must be %s known at compile time, not %s", param_name(L->f, c->row, i), c->row->name, what,
-             val_kind_text(L->f, c->v[i]));
+    front_err_hint(
+        L, c->at[i],
+        c->v[i]->kind == VAL_RT
+            ? "make it a tl.constexpr parameter, or declare the variable as `name: tl.constexpr = ...`"
+            : NULL,
+        "'%s' of %s must be %s known at compile time, not %s", param_name(L->f, c->row, i), c->row->name,
+        what, val_kind_text(L->f, c->v[i]));
   return false;
 }
 
@@ -210,7 +215,7 @@ bool arg_bool(Lower *L, Call *c, int i, bool dflt, bool *out) {
   *out = dflt;
   if (!c->v[i] || c->v[i]->kind == VAL_NONE) return true;
   if (val_is_number(c->v[i])) {
-    *out = condition(L, c->v[i], c->loc)->b;
+    *out = front_condition(L, c->v[i], c->loc)->b;
     return true;
   }
   return not_known(L, c, i, "a bool");
@@ -240,7 +245,7 @@ const Elem *arg_dtype(Lower *L, Call *c, int i) {
   return NULL;
 }
 
-bool seq_items(Lower *L, Call *c, int i, int max, Value **out, int *n) {
+bool front_seq_items(Lower *L, Call *c, int i, int max, Value **out, int *n) {
   Front *f = L->f;
   *n = 0;
   const Value *v = c->v[i];
@@ -251,7 +256,8 @@ bool seq_items(Lower *L, Call *c, int i, int max, Value **out, int *n) {
     return true;
   }
   if (v->seq.n > (uint32_t)max) {
-    err(L, c->at[i], "'%s' of %s has at most %d items, not %u", param_name(f, c->row, i), c->row->name, max, v->seq.n);
+    front_err(L, c->at[i], "'%s' of %s has at most %d items, not %u", param_name(f, c->row, i), c->row->name,
+              max, v->seq.n);
     return false;
   }
   for (uint32_t k = 0; k < v->seq.n; k++) {
@@ -263,26 +269,30 @@ bool seq_items(Lower *L, Call *c, int i, int max, Value **out, int *n) {
 
 bool arg_ints(Lower *L, Call *c, int i, int max, int64_t *out, int *n) {
   Value *items[64];
-  if (!seq_items(L, c, i, max < 64 ? max : 64, items, n)) return false;
+  if (!front_seq_items(L, c, i, max < 64 ? max : 64, items, n)) return false;
   for (int k = 0; k < *n; k++)
     if (!known_int(items[k], &out[k])) {
-      err_hint(L, c->at[i], "make it a tl.constexpr", "'%s' of %s must hold integers known at compile time, not %s",
-               param_name(L->f, c->row, i), c->row->name, val_kind_text(L->f, items[k]));
+      front_err_hint(L, c->at[i], "make it a tl.constexpr",
+                     "'%s' of %s must hold integers known at compile time, not %s",
+                     param_name(L->f, c->row, i), c->row->name, val_kind_text(L->f, items[k]));
       return false;
     }
   return true;
 }
 
-bool check_shape(Lower *L, int rank, const int64_t *dims, int32_t *shape, Loc loc) {
+bool front_check_shape(Lower *L, int rank, const int64_t *dims, int32_t *shape, Loc loc) {
   int64_t all = 1;
   for (int k = 0; k < rank; k++) {
     if (dims[k] <= 0 || !bits_pow2((uint64_t)dims[k])) {
-      err_hint(L, loc, dims[k] > 0 ? arena_printf(L->f->a, "use %lld and mask what is too much", (long long)bits_next_pow2((uint64_t)dims[k])) : NULL,
-               "the sizes of a tile are powers of two, but axis %d has %lld", k, (long long)dims[k]);
+      front_err_hint(L, loc,
+                     dims[k] > 0 ? arena_printf(L->f->a, "use %lld and mask what is too much",
+                                                (long long)bits_next_pow2((uint64_t)dims[k]))
+                                 : NULL,
+                     "the sizes of a tile are powers of two, but axis %d has %lld", k, (long long)dims[k]);
       return false;
     }
     if (bits_mul_overflow(all, dims[k], &all) || all > IR_MAX_ELEMS) {
-      err(L, loc, "a tile has at most %d elements", IR_MAX_ELEMS);
+      front_err(L, loc, "a tile has at most %d elements", IR_MAX_ELEMS);
       return false;
     }
     shape[k] = (int32_t)dims[k];
@@ -292,24 +302,24 @@ bool check_shape(Lower *L, int rank, const int64_t *dims, int32_t *shape, Loc lo
 
 bool arg_shape(Lower *L, Call *c, int i, int *rank, int32_t *shape) {
   int64_t dims[IR_MAX_RANK];
-  return arg_ints(L, c, i, IR_MAX_RANK, dims, rank) && check_shape(L, *rank, dims, shape, c->at[i]);
+  return arg_ints(L, c, i, IR_MAX_RANK, dims, rank) && front_check_shape(L, *rank, dims, shape, c->at[i]);
 }
 
 Value *arg_tile(Lower *L, Call *c, int i) {
   Value *v = c->v[i];
   if (v->kind == VAL_POISON) return v;
-  if (val_is_number(v)) return to_rt(L, v, c->at[i]);
+  if (val_is_number(v)) return front_to_rt(L, v, c->at[i]);
   if (v->kind != VAL_RT)
-    return err(L, c->at[i], "'%s' of %s must be a tile or scalar, not %s", param_name(L->f, c->row, i), c->row->name,
-               val_kind_text(L->f, v));
-  return L->thread ? raise_level(L, v, c->at[i]) : v;
+    return front_err(L, c->at[i], "'%s' of %s must be a tile or scalar, not %s", param_name(L->f, c->row, i),
+                     c->row->name, val_kind_text(L->f, v));
+  return L->thread ? front_raise_level(L, v, c->at[i]) : v;
 }
 
 bool arg_axis(Lower *L, Call *c, int i, int rank, int *out) {
   int64_t axis;
   if (!arg_int(L, c, i, 0, &axis)) return false;
   if (axis < -rank || axis >= rank) {
-    err(L, c->at[i], "axis %lld of a tile of %d axes", (long long)axis, rank);
+    front_err(L, c->at[i], "axis %lld of a tile of %d axes", (long long)axis, rank);
     return false;
   }
   *out = (int)(axis < 0 ? axis + rank : axis);

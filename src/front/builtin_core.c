@@ -7,57 +7,61 @@
 
 // ---- numbers of programs and threads -----------------------------------------------------------------
 // Made once, at the start of the function: they are the same wherever they are asked for.
-Value *thread_id(Lower *L, IrOpKind k, int axis, const char *why, Loc loc) {
+Value *front_thread_id(Lower *L, IrOpKind k, int axis, const char *why, Loc loc) {
   Front *f = L->f;
-  if (no_code(L, loc)) return f->poison;
-  static const IrOpKind kinds[] = {OP_program_id, OP_num_programs, OP_rank, OP_num_ranks, OP_tid, OP_num_threads, OP_warp_size};
+  if (front_no_code(L, loc)) return f->poison;
+  static const IrOpKind kinds[] = {OP_program_id, OP_num_programs, OP_rank,     OP_num_ranks,
+                                   OP_tid,        OP_num_threads,  OP_warp_size};
   int slot = 0;
   for (size_t i = 0; i < DT_COUNTOF(kinds); i++)
     if (kinds[i] == k) slot = i < 2 ? (int)i * 3 + axis : 4 + (int)i;
   if (!L->ids[slot]) {
     const Type *t = type_scalar(f, elem_number(f, FDT_int32), k == OP_tid);
     IrBlock *body = L->ir->body;
-    IrBuilder b = L->entry ? ir_builder_after(L->entry) : body->first ? ir_builder_before(body->first) : ir_builder_at_end(body);
+    IrBuilder b = L->entry      ? ir_builder_after(L->entry)
+                  : body->first ? ir_builder_before(body->first)
+                                : ir_builder_at_end(body);
     b.loc = loc;
-    const IrType *it = ir_of(f, t);
+    const IrType *it = front_ir_of(f, t);
     IrOp *op = ir_build(&b, k, 0, NULL, 1, &it, 0);
     if (k == OP_program_id || k == OP_num_programs) ir_set_attr_i(op, ATTR_axis, axis);
     L->entry = op;
-    L->ids[slot] = val_rt(f, ir_result(op, 0), t, k == OP_tid ? why_new(f, loc, why) : NULL);
+    L->ids[slot] = val_rt(f, ir_result(op, 0), t, k == OP_tid ? front_why_new(f, loc, why) : NULL);
   }
   Value *v = L->ids[slot];
-  if (v->rt.why) v = val_rt(f, v->rt.ir, v->rt.type, why_new(f, loc, why));
-  return L->thread ? raise_level(L, v, loc) : v;
+  if (v->rt.why) v = val_rt(f, v->rt.ir, v->rt.type, front_why_new(f, loc, why));
+  return L->thread ? front_raise_level(L, v, loc) : v;
 }
 
 static bool arg_axis3(Lower *L, Call *c, int64_t *axis) {
   if (!arg_int(L, c, 0, 0, axis)) return false;
   if (*axis >= 0 && *axis < 3) return true;
-  err(L, c->at[0], "%s has axes 0, 1 and 2, not %lld", c->row->name, (long long)*axis);
+  front_err(L, c->at[0], "%s has axes 0, 1 and 2, not %lld", c->row->name, (long long)*axis);
   return false;
 }
 
 Value *bi_program_id(Lower *L, Call *c) {
   int64_t axis;
-  return arg_axis3(L, c, &axis) ? thread_id(L, (IrOpKind)c->row->data, (int)axis, "", c->loc) : L->f->poison;
+  return arg_axis3(L, c, &axis) ? front_thread_id(L, (IrOpKind)c->row->data, (int)axis, "", c->loc)
+                                : L->f->poison;
 }
 
 // ---- making tiles --------------------------------------------------------------------------------------
-Value *splat_number(Lower *L, const Elem *e, double d, const Type *like, Loc loc) {
+Value *front_splat_number(Lower *L, const Elem *e, double d, const Type *like, Loc loc) {
   const Value num = {.kind = VAL_FLOAT, .f = d};
   const Type *t = type_with_elem(L->f, like, e);
-  const IrType *it = ir_of(L->f, t);
-  if (elem_is_float(e)) return emit_result(L, ir_const_f(at(L, loc), it, d), t, NULL);
+  const IrType *it = front_ir_of(L->f, t);
+  if (elem_is_float(e)) return front_emit_result(L, ir_const_f(front_at(L, loc), it, d), t, NULL);
   (void)num;
-  return emit_result(L, ir_const_i(at(L, loc), it, (int64_t)d), t, NULL);
+  return front_emit_result(L, ir_const_i(front_at(L, loc), it, (int64_t)d), t, NULL);
 }
 
-Value *tile_arange(Lower *L, int64_t start, int64_t end, Loc loc) {
+Value *front_tile_arange(Lower *L, int64_t start, int64_t end, Loc loc) {
   Front *f = L->f;
   const int32_t n = (int32_t)(end - start);
   const Type *t = type_tile(f, elem_number(f, FDT_int32), 1, &n);
-  const IrType *it = ir_of(f, t);
-  IrOp *op = ir_build(at(L, loc), OP_arange, 0, NULL, 1, &it, 0);
+  const IrType *it = front_ir_of(f, t);
+  IrOp *op = ir_build(front_at(L, loc), OP_arange, 0, NULL, 1, &it, 0);
   ir_set_attr_i(op, ATTR_start, start);
   ir_set_attr_i(op, ATTR_end, end);
   return val_rt(f, ir_result(op, 0), t, NULL);
@@ -67,16 +71,17 @@ Value *bi_arange(Lower *L, Call *c) {
   Front *f = L->f;
   int64_t lo, hi;
   if (!arg_int(L, c, 0, 0, &lo) || !arg_int(L, c, 1, 0, &hi)) return f->poison;
-  if (hi <= lo) return err(L, c->loc, "tl.arange(%lld, %lld) is empty", (long long)lo, (long long)hi);
-  if (lo < INT32_MIN || hi > INT32_MAX) return err(L, c->loc, "tl.arange counts in 32 bits");
+  if (hi <= lo) return front_err(L, c->loc, "tl.arange(%lld, %lld) is empty", (long long)lo, (long long)hi);
+  if (lo < INT32_MIN || hi > INT32_MAX) return front_err(L, c->loc, "tl.arange counts in 32 bits");
   const int64_t n = hi - lo;
   int32_t shape;
   if (!bits_pow2((uint64_t)n))
-    return err_hint(L, c->loc, arena_printf(f->a, "use tl.arange(%lld, %lld) and mask what is too much", (long long)lo,
-                                            (long long)(lo + (int64_t)bits_next_pow2((uint64_t)n))),
-                    "the length of tl.arange must be a power of two, not %lld", (long long)n);
-  if (!check_shape(L, 1, &n, &shape, c->loc)) return f->poison;
-  return tile_arange(L, lo, hi, c->loc);
+    return front_err_hint(L, c->loc,
+                          arena_printf(f->a, "use tl.arange(%lld, %lld) and mask what is too much",
+                                       (long long)lo, (long long)(lo + (int64_t)bits_next_pow2((uint64_t)n))),
+                          "the length of tl.arange must be a power of two, not %lld", (long long)n);
+  if (!front_check_shape(L, 1, &n, &shape, c->loc)) return f->poison;
+  return front_tile_arange(L, lo, hi, c->loc);
 }
 
 // full(shape, value, dtype); an empty shape gives a scalar.
@@ -85,20 +90,21 @@ static Value *full(Lower *L, int rank, const int32_t *shape, Value *v, const Ele
   if (v->kind == VAL_POISON) return v;
   if (val_is_number(v) && e && !elem_is_ptr(e) && elem_kind(e) != DTK_NAMED && rank) {
     const Type *t = type_tile(f, e, rank, shape);
-    const IrType *it = ir_of(f, t);
+    const IrType *it = front_ir_of(f, t);
     if (elem_is_float(e)) {
       const double d = v->kind == VAL_FLOAT ? v->f : v->kind == VAL_INT ? (double)v->i : v->b;
-      return val_rt(f, ir_const_f(at(L, loc), it, d), t, NULL);
+      return val_rt(f, ir_const_f(front_at(L, loc), it, d), t, NULL);
     }
     if (v->kind != VAL_FLOAT) {
       const AstInt i = v->kind == VAL_INT ? v->i : v->b;
-      return val_rt(f, ir_const_i(at(L, loc), it, elem_is_bool(e) ? i != 0 : (int64_t)i), t, NULL);
+      return val_rt(f, ir_const_i(front_at(L, loc), it, elem_is_bool(e) ? i != 0 : (int64_t)i), t, NULL);
     }
   }
-  Value *s = e ? cast_to(L, v, e, false, loc) : to_rt(L, v, loc);
+  Value *s = e ? front_cast_to(L, v, e, false, loc) : front_to_rt(L, v, loc);
   if (s->kind == VAL_POISON) return s;
-  if (s->rt.type->rank) return err(L, loc, "the value that fills a tile must be a scalar, not %s", val_kind_text(f, s));
-  return rank ? broadcast_to(L, s, rank, shape, loc) : s;
+  if (s->rt.type->rank)
+    return front_err(L, loc, "the value that fills a tile must be a scalar, not %s", val_kind_text(f, s));
+  return rank ? front_broadcast_to(L, s, rank, shape, loc) : s;
 }
 
 Value *bi_full(Lower *L, Call *c) { // shape value dtype
@@ -132,15 +138,16 @@ Value *bi_cast(Lower *L, Call *c) { // x dtype fp_downcast_rounding? bitcast?
   const char *rounding = arg_str(L, c, 2, "rtne");
   if (!e || !rounding || !arg_bool(L, c, 3, false, &bits)) return f->poison;
   if (strcmp(rounding, "rtne") && strcmp(rounding, "rtz"))
-    return err(L, c->at[2], "fp_downcast_rounding is \"rtne\" or \"rtz\", not \"%s\"", rounding);
+    return front_err(L, c->at[2], "fp_downcast_rounding is \"rtne\" or \"rtz\", not \"%s\"", rounding);
   const bool rtz = !strcmp(rounding, "rtz");
   Value *v = c->v[0];
   if (v->kind == VAL_TOKEN) return v;
-  if (v->kind != VAL_RT && !val_is_number(v)) return err(L, c->at[0], "%s cannot be cast", val_kind_text(f, v));
+  if (v->kind != VAL_RT && !val_is_number(v))
+    return front_err(L, c->at[0], "%s cannot be cast", val_kind_text(f, v));
   if (rtz && v->kind == VAL_RT &&
       (!elem_is_float(v->rt.type->elem) || !elem_is_float(e) || elem_bits(e) >= elem_bits(v->rt.type->elem)))
-    return err(L, c->loc, "fp_downcast_rounding is for casts to a narrower float type");
-  return bits ? bitcast_to(L, v, e, c->loc) : cast_to(L, v, e, rtz, c->loc);
+    return front_err(L, c->loc, "fp_downcast_rounding is for casts to a narrower float type");
+  return bits ? front_bitcast_to(L, v, e, c->loc) : front_cast_to(L, v, e, rtz, c->loc);
 }
 
 Value *bi_hint(Lower *L, Call *c) { // x values; data: which attribute
@@ -152,28 +159,29 @@ Value *bi_hint(Lower *L, Call *c) { // x values; data: which attribute
   if (v->kind != VAL_RT || v->kind == VAL_POISON) return v; // a constant needs no hint
   const int want = v->rt.type->rank ? v->rt.type->rank : 1;
   if (n != want)
-    return err(L, c->at[1], "%s of a value of %d axes takes %d values, not %d", c->row->name, v->rt.type->rank, want, n);
+    return front_err(L, c->at[1], "%s of a value of %d axes takes %d values, not %d", c->row->name,
+                     v->rt.type->rank, want, n);
   for (int i = 0; i < n; i++)
-    if (vals[i] < 1) return err(L, c->at[1], "%s takes positive values", c->row->name);
-  if (v->rt.type->rank && !tiles_allowed(L, c->loc, "a tile operation")) return f->poison;
-  IrOp *op = ir_build(at(L, c->loc), OP_hint, 1, &v->rt.ir, 1, &v->rt.ir->type, 0);
+    if (vals[i] < 1) return front_err(L, c->at[1], "%s takes positive values", c->row->name);
+  if (v->rt.type->rank && !front_tiles_allowed(L, c->loc, "a tile operation")) return f->poison;
+  IrOp *op = ir_build(front_at(L, c->loc), OP_hint, 1, &v->rt.ir, 1, &v->rt.ir->type, 0);
   ir_set_attr_ints(op, (IrAttrName)c->row->data, vals, (uint32_t)n);
   return val_rt(f, ir_result(op, 0), v->rt.type, v->rt.why);
 }
 
 Value *bi_assume(Lower *L, Call *c) {
   Front *f = L->f;
-  Value *v = condition(L, c->v[0], c->at[0]);
-  if (v->kind == VAL_BOOL && !v->b) return err(L, c->at[0], "this assumption is false");
+  Value *v = front_condition(L, c->v[0], c->at[0]);
+  if (v->kind == VAL_BOOL && !v->b) return front_err(L, c->at[0], "this assumption is false");
   if (v->kind != VAL_RT) return f->none;
-  if (v->rt.type->rank) return err(L, c->at[0], "tl.assume takes a scalar condition");
-  ir_build(at(L, c->loc), OP_assume, 1, &v->rt.ir, 0, NULL, 0);
+  if (v->rt.type->rank) return front_err(L, c->at[0], "tl.assume takes a scalar condition");
+  ir_build(front_at(L, c->loc), OP_assume, 1, &v->rt.ir, 0, NULL, 0);
   return f->none;
 }
 
 Value *bi_debug_barrier(Lower *L, Call *c) {
-  if (!tiles_allowed(L, c->loc, arena_printf(L->f->a, "'%s'", c->row->name))) return L->f->poison;
-  ir_build(at(L, c->loc), OP_barrier, 0, NULL, 0, NULL, 0);
+  if (!front_tiles_allowed(L, c->loc, arena_printf(L->f->a, "'%s'", c->row->name))) return L->f->poison;
+  ir_build(front_at(L, c->loc), OP_barrier, 0, NULL, 0, NULL, 0);
   return L->f->none;
 }
 
@@ -189,9 +197,7 @@ Value *bi_tensor_dtype(Lower *L, Call *c) {
   return val_dtype(L->f, v->kind == VAL_MEM ? v->mem.type->elem : v->rt.type->elem);
 }
 
-static const Type *type_of(const Value *v) {
-  return v->kind == VAL_MEM ? v->mem.type : v->rt.type;
-}
+static const Type *type_of(const Value *v) { return v->kind == VAL_MEM ? v->mem.type : v->rt.type; }
 
 Value *bi_tensor_type(Lower *L, Call *c) {
   const Type *t = type_of(c->v[0]);
@@ -223,13 +229,13 @@ Value *bi_number_value(Lower *L, Call *c) { // constexpr.value
 Value *bi_number_dtype(Lower *L, Call *c) {
   Front *f = L->f;
   const Value *v = c->v[0];
-  const Elem *e = v->kind == VAL_BOOL ? elem_number(f, FDT_int1) : v->kind == VAL_INT ? elem_of_int(f, v->i) : elem_of_float(f, v->kind == VAL_FLOAT ? v->f : 0);
+  const Elem *e = v->kind == VAL_BOOL  ? elem_number(f, FDT_int1)
+                  : v->kind == VAL_INT ? elem_of_int(f, v->i)
+                                       : elem_of_float(f, v->kind == VAL_FLOAT ? v->f : 0);
   return e ? val_dtype(f, e) : f->poison;
 }
 
-Value *bi_number_type(Lower *L, Call *c) {
-  return bi_number_dtype(L, c);
-}
+Value *bi_number_type(Lower *L, Call *c) { return bi_number_dtype(L, c); }
 
 Value *bi_number_shape(Lower *L, Call *c) {
   (void)c;
@@ -265,11 +271,11 @@ Value *bi_dtype_query(Lower *L, Call *c) {
     return val_int(f, n);
   }
   case DQ_mantissa: {
-    static const int8_t w[FDT_COUNT] = {[FDT_float8e4nv] = 3, [FDT_float8e5] = 2, [FDT_float16] = 10, [FDT_bfloat16] = 7,
-                                        [FDT_float32] = 23,   [FDT_float64] = 53};
+    static const int8_t w[FDT_COUNT] = {[FDT_float8e4nv] = 3, [FDT_float8e5] = 2, [FDT_float16] = 10,
+                                        [FDT_bfloat16] = 7,   [FDT_float32] = 23, [FDT_float64] = 53};
     return val_int(f, w[d]);
   }
-  case DQ_fp8: return val_bool(f, !ptr && (dt_info[d].kind == DTK_FP8 || d >= FDT_float8e4b8));
+  case DQ_fp8: return val_bool(f, !ptr && (front_dtypes[d].kind == DTK_FP8 || d >= FDT_float8e4b8));
   case DQ_fp8e4nv: return val_bool(f, d == FDT_float8e4nv);
   case DQ_fp8e5: return val_bool(f, d == FDT_float8e5);
   case DQ_is_fp8e4b15: return val_bool(f, d == FDT_float8e4b15);
@@ -336,7 +342,7 @@ Value *bi_identity(Lower *L, Call *c) { // constexpr(x)
 }
 
 Value *bi_type_only(Lower *L, Call *c) { // tl.tensor: a name for isinstance and annotations
-  return err(L, c->loc, "'%s' can be named but not called", c->row->name);
+  return front_err(L, c->loc, "'%s' can be named but not called", c->row->name);
 }
 
 Value *bi_jit(Lower *L, Call *c) { // triton.jit(fn), or with options only: a decorator
@@ -365,17 +371,18 @@ static Value *range_value(Lower *L, Call *c, int kind) { // arg1 arg2? step? ...
   return v;
 }
 
-Value *bi_range(Lower *L, Call *c) {
-  return range_value(L, c, c->row->data);
-}
+Value *bi_range(Lower *L, Call *c) { return range_value(L, c, c->row->data); }
 
-Value *bi_tl_range(Lower *L, Call *c) { // arg1 arg2? step? num_stages? loop_unroll_factor? disallow_acc_multi_buffer? flatten? warp_specialize? disable_licm?
+Value *bi_tl_range(
+    Lower *L,
+    Call *
+        c) { // arg1 arg2? step? num_stages? loop_unroll_factor? disallow_acc_multi_buffer? flatten? warp_specialize? disable_licm?
   Front *f = L->f;
   Value *v = range_value(L, c, RANGE_TL);
   RangeSpec *r = arena_copy(f->a, v->range, sizeof *r);
   int64_t stages, unroll;
-  if (!arg_int(L, c, 3, 0, &stages) || !arg_int(L, c, 4, 0, &unroll) || !arg_bool(L, c, 6, false, &r->flatten) ||
-      !arg_bool(L, c, 7, false, &r->warp_spec))
+  if (!arg_int(L, c, 3, 0, &stages) || !arg_int(L, c, 4, 0, &unroll) ||
+      !arg_bool(L, c, 6, false, &r->flatten) || !arg_bool(L, c, 7, false, &r->warp_spec))
     return f->poison;
   r->stages = (int)(stages < 0 || stages > 64 ? 0 : stages);
   r->unroll = (int)(unroll < 0 || unroll > 1024 ? 0 : unroll);
@@ -385,8 +392,8 @@ Value *bi_tl_range(Lower *L, Call *c) { // arg1 arg2? step? num_stages? loop_unr
 
 Value *bi_cdiv(Lower *L, Call *c) {
   Front *f = L->f;
-  Value *y1 = binary_op(L, AOP_Sub, c->v[1], val_int(f, 1), c->loc);
-  return binary_op(L, AOP_FloorDiv, binary_op(L, AOP_Add, c->v[0], y1, c->loc), c->v[1], c->loc);
+  Value *y1 = front_binary_op(L, AOP_Sub, c->v[1], val_int(f, 1), c->loc);
+  return front_binary_op(L, AOP_FloorDiv, front_binary_op(L, AOP_Add, c->v[0], y1, c->loc), c->v[1], c->loc);
 }
 
 Value *bi_next_power_of_2(Lower *L, Call *c) {
@@ -399,17 +406,20 @@ Value *bi_static_assert(Lower *L, Call *c) { // cond msg?
   Front *f = L->f;
   const Value *v = c->v[0];
   if (v->kind == VAL_RT)
-    return err_hint(L, c->at[0], "use tl.device_assert for conditions of run time", "tl.static_assert needs a condition known at compile time");
-  const Value *k = condition(L, c->v[0], c->at[0]);
+    return front_err_hint(L, c->at[0], "use tl.device_assert for conditions of run time",
+                          "tl.static_assert needs a condition known at compile time");
+  const Value *k = front_condition(L, c->v[0], c->at[0]);
   const char *msg = c->v[1] && c->v[1]->kind == VAL_STR ? c->v[1]->s->s : NULL;
-  if (k->kind == VAL_BOOL && !k->b) return err(L, c->loc, "static assertion failed%s%s", msg ? ": " : "", msg ? msg : "");
+  if (k->kind == VAL_BOOL && !k->b)
+    return front_err(L, c->loc, "static assertion failed%s%s", msg ? ": " : "", msg ? msg : "");
   return f->none;
 }
 
 Value *bi_static_print(Lower *L, Call *c) {
   Front *f = L->f;
   const char *s = "";
-  for (uint32_t i = 0; i < c->rest.len; i++) s = arena_printf(f->a, "%s%s%s", s, i ? " " : "", val_repr(f, c->rest.data[i], false));
+  for (uint32_t i = 0; i < c->rest.len; i++)
+    s = arena_printf(f->a, "%s%s%s", s, i ? " " : "", val_repr(f, c->rest.data[i], false));
   if (!f->quiet) diag(f->d, DIAG_REMARK, c->loc, "%s", s);
   return f->none;
 }
@@ -419,10 +429,10 @@ static Value *device_print(Lower *L, const char *prefix, Value *const *v, uint32
   Vec(IrValue *) ops = {0};
   Vec(int64_t) uns = {0};
   for (uint32_t i = 0; i < n; i++) {
-    Value *x = to_rt(L, v[i], loc);
+    Value *x = front_to_rt(L, v[i], loc);
     if (x->kind == VAL_POISON) return x;
-    if (x->rt.type->rank && !tiles_allowed(L, loc, "printing a tile")) return f->poison;
-    if (elem_is_ptr(x->rt.type->elem)) x = cast_to(L, x, elem_number(f, FDT_uint64), false, loc);
+    if (x->rt.type->rank && !front_tiles_allowed(L, loc, "printing a tile")) return f->poison;
+    if (elem_is_ptr(x->rt.type->elem)) x = front_cast_to(L, x, elem_number(f, FDT_uint64), false, loc);
     vec_push(f->a, &ops, x->rt.ir);
     vec_push(f->a, &uns, elem_is_unsigned(x->rt.type->elem));
   }
@@ -431,9 +441,9 @@ static Value *device_print(Lower *L, const char *prefix, Value *const *v, uint32
     thread |= ir_type_is_thread(ops.data[i]->type);
     tile |= ops.data[i]->type->kind == IR_TILE;
   }
-  if (thread && tile) return err(L, loc, "tiles and per-thread values cannot share one print");
-  for (uint32_t i = 0; thread && i < ops.len; i++) ops.data[i] = ir_to_thread(at(L, loc), ops.data[i]);
-  IrOp *op = ir_build(at(L, loc), OP_print, ops.len, ops.data, 0, NULL, 0);
+  if (thread && tile) return front_err(L, loc, "tiles and per-thread values cannot share one print");
+  for (uint32_t i = 0; thread && i < ops.len; i++) ops.data[i] = ir_to_thread(front_at(L, loc), ops.data[i]);
+  IrOp *op = ir_build(front_at(L, loc), OP_print, ops.len, ops.data, 0, NULL, 0);
   ir_set_attr_s(op, ATTR_prefix, str_cstr(f->strings, prefix));
   if (hex) ir_set_attr_i(op, ATTR_hex, 1);
   ir_set_attr_ints(op, ATTR_uns, uns.data, uns.len);
@@ -446,11 +456,13 @@ Value *bi_device_print(Lower *L, Call *c) { // prefix *args; hex=
   if (!prefix) return f->poison;
   bool hex = false;
   for (uint32_t k = 0; k < c->args->kw.len; k++)
-    if (!strcmp(c->args->kw_name.data[k]->s, "hex") && c->args->kw.data[k]->kind == VAL_BOOL) hex = c->args->kw.data[k]->b;
+    if (!strcmp(c->args->kw_name.data[k]->s, "hex") && c->args->kw.data[k]->kind == VAL_BOOL)
+      hex = c->args->kw.data[k]->b;
   return device_print(L, prefix, c->rest.data, c->rest.len, hex, c->loc);
 }
 
-Value *bi_print(Lower *L, Call *c) { // Python's print: constants while compiling, run-time values on the device
+Value *bi_print(Lower *L,
+                Call *c) { // Python's print: constants while compiling, run-time values on the device
   Front *f = L->f;
   bool rt = false;
   for (uint32_t i = 0; i < c->rest.len; i++) rt |= c->rest.data[i]->kind == VAL_RT;
@@ -472,14 +484,16 @@ Value *bi_device_assert(Lower *L, Call *c) { // cond msg? mask?
   const char *msg = arg_str(L, c, 1, "");
   if (!msg) return f->poison;
   if (f->o.no_asserts) return f->none;
-  v = cast_to(L, v->kind == VAL_RT ? v : to_rt(L, condition(L, v, c->at[0]), c->loc), elem_number(f, FDT_int1), false, c->loc);
+  v = front_cast_to(L, v->kind == VAL_RT ? v : front_to_rt(L, front_condition(L, v, c->at[0]), c->loc),
+                    elem_number(f, FDT_int1), false, c->loc);
   if (v->kind == VAL_POISON) return v;
   if (c->v[2] && c->v[2]->kind != VAL_NONE) { // only where the mask holds
-    Value *m = unary_op(L, AOP_Invert, cast_to(L, c->v[2], elem_number(f, FDT_int1), false, c->loc), c->loc);
-    v = binary_op(L, AOP_BitOr, v, m, c->loc);
+    Value *m = front_unary_op(L, AOP_Invert,
+                              front_cast_to(L, c->v[2], elem_number(f, FDT_int1), false, c->loc), c->loc);
+    v = front_binary_op(L, AOP_BitOr, v, m, c->loc);
     if (v->kind == VAL_POISON) return v;
   }
-  IrOp *op = ir_build(at(L, c->loc), OP_assert, 1, &v->rt.ir, 0, NULL, 0);
+  IrOp *op = ir_build(front_at(L, c->loc), OP_assert, 1, &v->rt.ir, 0, NULL, 0);
   ir_set_attr_s(op, ATTR_msg, str_cstr(f->strings, msg));
   return f->none;
 }
@@ -493,14 +507,15 @@ Value *bi_py_minmax(Lower *L, Call *c) {
     for (uint32_t i = 0; i < v.data[0]->seq.n; i++) vec_push(f->a, &items, v.data[0]->seq.items[i]);
     v = items;
   }
-  if (!v.len) return err(L, c->loc, "%s of nothing", c->row->name);
+  if (!v.len) return front_err(L, c->loc, "%s of nothing", c->row->name);
   Value *r = v.data[0];
   for (uint32_t i = 1; i < v.len; i++) {
     if (val_is_number(r) && val_is_number(v.data[i])) { // ties keep the first, as in Python
-      const Value *less = const_binary(L, AOP_Lt, c->row->data ? r : v.data[i], c->row->data ? v.data[i] : r, c->loc);
+      const Value *less =
+          front_const_binary(L, AOP_Lt, c->row->data ? r : v.data[i], c->row->data ? v.data[i] : r, c->loc);
       if (less->b) r = v.data[i];
     } else {
-      r = minimum_maximum(L, c->row->data, r, v.data[i], false, c->loc);
+      r = front_minimum_maximum(L, c->row->data, r, v.data[i], false, c->loc);
     }
   }
   return r;
@@ -518,13 +533,13 @@ Value *bi_py_float(Lower *L, Call *c) {
     if (!strcasecmp(s, "nan")) return val_float(f, (double)NAN);
     char *end;
     const double d = strtod(s, &end);
-    return *s && !*end ? val_float(f, sign * d) : err(L, c->loc, "float('%s')", v->s->s);
+    return *s && !*end ? val_float(f, sign * d) : front_err(L, c->loc, "float('%s')", v->s->s);
   }
   if (v->kind == VAL_INT) return val_float(f, (double)v->i);
   if (v->kind == VAL_BOOL) return val_float(f, v->b);
   if (v->kind == VAL_FLOAT) return c->v[0];
-  if (v->kind == VAL_RT) return cast_to(L, c->v[0], elem_number(f, FDT_float32), false, c->loc);
-  return err(L, c->loc, "float() of %s", val_kind_text(f, v));
+  if (v->kind == VAL_RT) return front_cast_to(L, c->v[0], elem_number(f, FDT_float32), false, c->loc);
+  return front_err(L, c->loc, "float() of %s", val_kind_text(f, v));
 }
 
 Value *bi_py_int(Lower *L, Call *c) {
@@ -535,25 +550,23 @@ Value *bi_py_int(Lower *L, Call *c) {
   if (v->kind == VAL_BOOL) return val_int(f, v->b);
   if (v->kind == VAL_FLOAT) {
     if (isfinite(v->f) && fabs(v->f) < 0x1p100) return val_int(f, (AstInt)v->f);
-    return err(L, c->loc, "int() of %s", val_kind_text(f, v));
+    return front_err(L, c->loc, "int() of %s", val_kind_text(f, v));
   }
   if (v->kind == VAL_RT)
-    return elem_is_int(v->rt.type->elem) ? c->v[0] : cast_to(L, c->v[0], elem_number(f, FDT_int32), false, c->loc);
+    return elem_is_int(v->rt.type->elem)
+               ? c->v[0]
+               : front_cast_to(L, c->v[0], elem_number(f, FDT_int32), false, c->loc);
   if (v->kind == VAL_STR) {
     char *end;
     const long long i = strtoll(v->s->s, &end, 10);
     if (*v->s->s && !*end) return val_int(f, i);
   }
-  return err(L, c->loc, "int() of %s", val_kind_text(f, v));
+  return front_err(L, c->loc, "int() of %s", val_kind_text(f, v));
 }
 
-Value *bi_py_bool(Lower *L, Call *c) {
-  return c->v[0] ? condition(L, c->v[0], c->loc) : L->f->vfalse;
-}
+Value *bi_py_bool(Lower *L, Call *c) { return c->v[0] ? front_condition(L, c->v[0], c->loc) : L->f->vfalse; }
 
-Value *bi_py_str(Lower *L, Call *c) {
-  return val_str(L->f, val_repr(L->f, c->v[0], c->row->data));
-}
+Value *bi_py_str(Lower *L, Call *c) { return val_str(L->f, val_repr(L->f, c->v[0], c->row->data)); }
 
 Value *bi_py_len(Lower *L, Call *c) {
   Front *f = L->f;
@@ -561,7 +574,7 @@ Value *bi_py_len(Lower *L, Call *c) {
   if (v->kind == VAL_TUPLE || v->kind == VAL_DICT) return val_int(f, v->seq.n);
   if (v->kind == VAL_STR) return val_int(f, v->s->len);
   if (v->kind == VAL_RT && v->rt.type->rank) return val_int(f, v->rt.type->shape[0]);
-  return err(L, c->loc, "len() of %s", val_kind_text(f, v));
+  return front_err(L, c->loc, "len() of %s", val_kind_text(f, v));
 }
 
 Value *bi_py_tuple(Lower *L, Call *c) {
@@ -569,24 +582,25 @@ Value *bi_py_tuple(Lower *L, Call *c) {
   Value *v = c->v[0];
   if (!v) return val_tuple(f, NULL, 0, c->row->data);
   if (v->kind == VAL_TUPLE) return val_tuple(f, v->seq.items, v->seq.n, c->row->data);
-  if (v->kind == VAL_RANGE && v->range->lo->kind == VAL_INT && v->range->hi->kind == VAL_INT && v->range->step->kind == VAL_INT &&
-      v->range->step->i) {
+  if (v->kind == VAL_RANGE && v->range->lo->kind == VAL_INT && v->range->hi->kind == VAL_INT &&
+      v->range->step->kind == VAL_INT && v->range->step->i) {
     ValueVec items = {0};
     const AstInt st = v->range->step->i;
     for (AstInt i = v->range->lo->i; st > 0 ? i < v->range->hi->i : i > v->range->hi->i; i += st) {
-      if (items.len >= FRONT_MAX_UNROLL) return err(L, c->loc, "more than %d items", FRONT_MAX_UNROLL);
+      if (items.len >= FRONT_MAX_UNROLL) return front_err(L, c->loc, "more than %d items", FRONT_MAX_UNROLL);
       vec_push(f->a, &items, val_int(f, i));
     }
     return val_tuple(f, items.data, items.len, c->row->data);
   }
-  return err(L, c->loc, "%s() of %s", c->row->name, val_kind_text(f, v));
+  return front_err(L, c->loc, "%s() of %s", c->row->name, val_kind_text(f, v));
 }
 
 Value *bi_py_zip(Lower *L, Call *c) {
   Front *f = L->f;
   uint32_t n = UINT32_MAX;
   for (uint32_t i = 0; i < c->rest.len; i++) {
-    if (c->rest.data[i]->kind != VAL_TUPLE) return err(L, c->loc, "zip() of %s", val_kind_text(f, c->rest.data[i]));
+    if (c->rest.data[i]->kind != VAL_TUPLE)
+      return front_err(L, c->loc, "zip() of %s", val_kind_text(f, c->rest.data[i]));
     if (c->rest.data[i]->seq.n < n) n = c->rest.data[i]->seq.n;
   }
   ValueVec out = {0};
@@ -601,7 +615,7 @@ Value *bi_py_zip(Lower *L, Call *c) {
 Value *bi_py_enumerate(Lower *L, Call *c) {
   Front *f = L->f;
   const Value *v = c->v[0];
-  if (v->kind != VAL_TUPLE) return err(L, c->loc, "enumerate() of %s", val_kind_text(f, v));
+  if (v->kind != VAL_TUPLE) return front_err(L, c->loc, "enumerate() of %s", val_kind_text(f, v));
   ValueVec out = {0};
   for (uint32_t i = 0; i < v->seq.n; i++) {
     Value *pair[2] = {val_int(f, i), v->seq.items[i]};
@@ -613,7 +627,7 @@ Value *bi_py_enumerate(Lower *L, Call *c) {
 Value *bi_py_reversed(Lower *L, Call *c) {
   Front *f = L->f;
   const Value *v = c->v[0];
-  if (v->kind != VAL_TUPLE) return err(L, c->loc, "reversed() of %s", val_kind_text(f, v));
+  if (v->kind != VAL_TUPLE) return front_err(L, c->loc, "reversed() of %s", val_kind_text(f, v));
   ValueVec out = {0};
   for (uint32_t i = v->seq.n; i-- > 0;) vec_push(f->a, &out, v->seq.items[i]);
   return val_tuple(f, out.data, out.len, true);
@@ -622,26 +636,29 @@ Value *bi_py_reversed(Lower *L, Call *c) {
 Value *bi_py_sum(Lower *L, Call *c) {
   Front *f = L->f;
   const Value *v = c->v[0];
-  if (v->kind != VAL_TUPLE) return err(L, c->loc, "sum() of %s", val_kind_text(f, v));
+  if (v->kind != VAL_TUPLE) return front_err(L, c->loc, "sum() of %s", val_kind_text(f, v));
   Value *r = val_int(f, 0);
-  for (uint32_t i = 0; i < v->seq.n; i++) r = binary_op(L, AOP_Add, r, v->seq.items[i], c->loc);
+  for (uint32_t i = 0; i < v->seq.n; i++) r = front_binary_op(L, AOP_Add, r, v->seq.items[i], c->loc);
   return r;
 }
 
 Value *bi_py_allany(Lower *L, Call *c) {
   Front *f = L->f;
   const Value *v = c->v[0];
-  if (v->kind != VAL_TUPLE) return err(L, c->loc, "%s() of %s", c->row->name, val_kind_text(f, v));
+  if (v->kind != VAL_TUPLE) return front_err(L, c->loc, "%s() of %s", c->row->name, val_kind_text(f, v));
   for (uint32_t i = 0; i < v->seq.n; i++) {
-    const Value *k = condition(L, v->seq.items[i], c->loc);
-    if (k->kind != VAL_BOOL) return k->kind == VAL_POISON ? f->poison : err(L, c->loc, "%s() of run-time values", c->row->name);
+    const Value *k = front_condition(L, v->seq.items[i], c->loc);
+    if (k->kind != VAL_BOOL)
+      return k->kind == VAL_POISON ? f->poison
+                                   : front_err(L, c->loc, "%s() of run-time values", c->row->name);
     if (k->b != (c->row->data != 0)) return val_bool(f, k->b);
   }
   return val_bool(f, c->row->data);
 }
 
 static bool is_instance(const Value *v, const Value *cls) {
-  if (cls->kind == VAL_CLASS) return (v->kind == VAL_OBJECT || v->kind == VAL_TUPLE) && v->seq.cls && v->seq.cls->cls == cls->cls;
+  if (cls->kind == VAL_CLASS)
+    return (v->kind == VAL_OBJECT || v->kind == VAL_TUPLE) && v->seq.cls && v->seq.cls->cls == cls->cls;
   if (cls->kind != VAL_BUILTIN) return false;
   const char *n = cls->builtin->name;
   if (!strcmp(n, "tensor")) return v->kind == VAL_RT || v->kind == VAL_MEM;
@@ -674,7 +691,7 @@ Value *bi_py_hasattr(Lower *L, Call *c) {
   const char *name = arg_str(L, c, 1, "");
   if (!name) return f->poison;
   f->quiet++;
-  const Value *v = eval_attr(L, c->v[0], str_cstr(f->strings, name), c->loc);
+  const Value *v = front_eval_attr(L, c->v[0], str_cstr(f->strings, name), c->loc);
   f->quiet--;
   return val_bool(f, v->kind != VAL_POISON);
 }
@@ -683,9 +700,9 @@ Value *bi_py_getattr(Lower *L, Call *c) { // obj name default?
   Front *f = L->f;
   const char *name = arg_str(L, c, 1, "");
   if (!name) return f->poison;
-  if (!c->v[2]) return eval_attr(L, c->v[0], str_cstr(f->strings, name), c->loc);
+  if (!c->v[2]) return front_eval_attr(L, c->v[0], str_cstr(f->strings, name), c->loc);
   f->quiet++;
-  Value *v = eval_attr(L, c->v[0], str_cstr(f->strings, name), c->loc);
+  Value *v = front_eval_attr(L, c->v[0], str_cstr(f->strings, name), c->loc);
   f->quiet--;
   return v->kind == VAL_POISON ? c->v[2] : v;
 }
@@ -698,20 +715,16 @@ Value *bi_py_abs(Lower *L, Call *c) {
   return bi_abs(L, c);
 }
 
-Value *bi_py_pow(Lower *L, Call *c) {
-  return binary_op(L, AOP_Pow, c->v[0], c->v[1], c->loc);
-}
+Value *bi_py_pow(Lower *L, Call *c) { return front_binary_op(L, AOP_Pow, c->v[0], c->v[1], c->loc); }
 
 Value *bi_py_round(Lower *L, Call *c) {
   const Value *v = c->v[0];
   if (v->kind == VAL_INT) return c->v[0];
   if (v->kind == VAL_FLOAT && fabs(v->f) < 0x1p62) return val_int(L->f, (AstInt)nearbyint(v->f));
-  return err(L, c->loc, "round() of %s", val_kind_text(L->f, v));
+  return front_err(L, c->loc, "round() of %s", val_kind_text(L->f, v));
 }
 
-Value *bi_py_type(Lower *L, Call *c) {
-  return val_str(L->f, val_kind_text(L->f, c->v[0]));
-}
+Value *bi_py_type(Lower *L, Call *c) { return val_str(L->f, val_kind_text(L->f, c->v[0])); }
 
 // The module `math` on constants; data says which.
 Value *bi_py_math(Lower *L, Call *c) {
@@ -720,9 +733,11 @@ Value *bi_py_math(Lower *L, Call *c) {
   for (int i = 0; i < 2; i++) {
     if (!c->v[i]) continue;
     if (!val_is_number(c->v[i]))
-      return err_hint(L, c->at[i], "use tl.exp, tl.log2 and so on for run-time values", "Python's math.%s works on constants only",
-                      c->row->name);
-    v[i] = c->v[i]->kind == VAL_FLOAT ? c->v[i]->f : c->v[i]->kind == VAL_INT ? (double)c->v[i]->i : c->v[i]->b;
+      return front_err_hint(L, c->at[i], "use tl.exp, tl.log2 and so on for run-time values",
+                            "Python's math.%s works on constants only", c->row->name);
+    v[i] = c->v[i]->kind == VAL_FLOAT ? c->v[i]->f
+           : c->v[i]->kind == VAL_INT ? (double)c->v[i]->i
+                                      : c->v[i]->b;
   }
   switch (c->row->data) {
   case 0: return val_float(f, sqrt(v[0]));
@@ -773,12 +788,10 @@ Value *bi_str_method(Lower *L, Call *c) { // self x?
 Value *bi_tuple_index(Lower *L, Call *c) { // self x
   for (uint32_t i = 0; i < c->v[0]->seq.n; i++)
     if (val_equal(c->v[0]->seq.items[i], c->v[1])) return val_int(L->f, i);
-  return err(L, c->loc, "the tuple does not hold that");
+  return front_err(L, c->loc, "the tuple does not hold that");
 }
 
-Value *bi_to_tensor(Lower *L, Call *c) {
-  return to_rt(L, c->v[0], c->at[0]);
-}
+Value *bi_to_tensor(Lower *L, Call *c) { return front_to_rt(L, c->v[0], c->at[0]); }
 
 Value *bi_nan_modes(Lower *L, Call *c) { // tl.PropagateNan
   Front *f = L->f;

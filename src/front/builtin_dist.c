@@ -7,25 +7,25 @@
 #include <string.h>
 
 // ---- operands --------------------------------------------------------------------------------------------
-static bool given(const Call *c, int i) {
-  return c->v[i] && c->v[i]->kind != VAL_NONE;
-}
+static bool given(const Call *c, int i) { return c->v[i] && c->v[i]->kind != VAL_NONE; }
 
 // A scalar pointer; integers are taken as addresses of bytes.
 static Value *pointer_arg(Lower *L, Call *c, int i, bool thread) {
   Front *f = L->f;
   Value *p = c->v[i];
-  if (p->kind == VAL_RT && !p->rt.type->rank && elem_is_int(p->rt.type->elem) && elem_bits(p->rt.type->elem) == 64)
-    p = cast_to(L, p, elem_pointer(f, elem_number(f, FDT_int8)), false, c->at[i]);
+  if (p->kind == VAL_RT && !p->rt.type->rank && elem_is_int(p->rt.type->elem) &&
+      elem_bits(p->rt.type->elem) == 64)
+    p = front_cast_to(L, p, elem_pointer(f, elem_number(f, FDT_int8)), false, c->at[i]);
   if (p->kind == VAL_POISON) return p;
   if (p->kind != VAL_RT || p->rt.type->rank || !elem_is_ptr(p->rt.type->elem))
-    return err(L, c->at[i], "%s needs a scalar pointer here, not %s", c->row->name, val_kind_text(f, p));
-  return thread || L->thread ? raise_level(L, p, c->at[i]) : p;
+    return front_err(L, c->at[i], "%s needs a scalar pointer here, not %s", c->row->name,
+                     val_kind_text(f, p));
+  return thread || L->thread ? front_raise_level(L, p, c->at[i]) : p;
 }
 
 static Value *int_arg(Lower *L, Call *c, int i, FrontDtype d, const char *what, bool thread) {
-  Value *v = int_scalar(L, c->v[i], d, what, c->at[i]);
-  return v->kind == VAL_RT && (thread || L->thread) ? raise_level(L, v, c->at[i]) : v;
+  Value *v = front_int_scalar(L, c->v[i], d, what, c->at[i]);
+  return v->kind == VAL_RT && (thread || L->thread) ? front_raise_level(L, v, c->at[i]) : v;
 }
 
 // A flag's value in the type of the word behind the pointer.
@@ -33,7 +33,8 @@ static Value *word_arg(Lower *L, Call *c, int i, Value *p, bool thread) {
   Front *f = L->f;
   const Elem *e = p->rt.type->elem->to;
   if (!elem_is_int(e) || elem_bits(e) < 32) {
-    err_hint(L, c->at[0], "declare the flags as 32-bit or 64-bit integers", "a flag word of type %s", elem_text(f, e));
+    front_err_hint(L, c->at[0], "declare the flags as 32-bit or 64-bit integers", "a flag word of type %s",
+                   elem_text(f, e));
     return f->poison;
   }
   return int_arg(L, c, i, e->dt, "the value of a flag", thread);
@@ -49,7 +50,7 @@ static bool same_level(Lower *L, Value **v, int n, bool thread, Loc loc) {
   for (int i = 0; i < n; i++) {
     if (!v[i]) continue;
     if (v[i]->kind != VAL_RT) return false;
-    if (thread) v[i] = raise_level(L, v[i], loc);
+    if (thread) v[i] = front_raise_level(L, v[i], loc);
   }
   return true;
 }
@@ -57,14 +58,14 @@ static bool same_level(Lower *L, Value **v, int n, bool thread, Loc loc) {
 static IrOp *effect(Lower *L, IrOpKind k, Value *const *v, int n, Loc loc) {
   IrValue *ops[8];
   for (int i = 0; i < n; i++) ops[i] = v[i] ? v[i]->rt.ir : NULL;
-  return ir_build(at(L, loc), k, (uint32_t)n, ops, 0, NULL, 0);
+  return ir_build(front_at(L, loc), k, (uint32_t)n, ops, 0, NULL, 0);
 }
 
 static Value *token_value(Lower *L, IrOpKind k, Value *const *v, int n, Loc loc, IrOp **op) {
   IrValue *ops[8];
   for (int i = 0; i < n; i++) ops[i] = v[i] ? v[i]->rt.ir : NULL;
   const IrType *it = ir_type_token(L->f->ctx);
-  *op = ir_build(at(L, loc), k, (uint32_t)n, ops, 1, &it, 0);
+  *op = ir_build(front_at(L, loc), k, (uint32_t)n, ops, 1, &it, 0);
   Value *t = val_new(L->f, VAL_TOKEN);
   t->token = ir_result(*op, 0);
   return t;
@@ -72,20 +73,22 @@ static Value *token_value(Lower *L, IrOpKind k, Value *const *v, int n, Loc loc,
 
 // ---- dl ----------------------------------------------------------------------------------------------------
 Value *bi_rank(Lower *L, Call *c) { // axis?
-  return thread_id(L, (IrOpKind)c->row->data, 0, "", c->loc);
+  return front_thread_id(L, (IrOpKind)c->row->data, 0, "", c->loc);
 }
 
 Value *bi_dl_wait(Lower *L, Call *c) { // ptr n? scope? semantic? waitValue?
   Front *f = L->f;
   IrScope scope;
   IrOrder order;
-  if (!parse_scope(L, c, 2, SCOPE_gpu, &scope) || !parse_order(L, c, 3, ORDER_acquire, &order)) return f->poison;
+  if (!front_parse_scope(L, c, 2, SCOPE_gpu, &scope) || !front_parse_order(L, c, 3, ORDER_acquire, &order))
+    return f->poison;
   Value *p = pointer_arg(L, c, 0, false);
   if (p->kind != VAL_RT) return f->poison;
   if (!c->v[4]) c->v[4] = val_int(f, 1);
   if (!c->v[1]) c->v[1] = val_int(f, 1);
   Value *v[3] = {p, int_arg(L, c, 1, FDT_int32, "the number of flags", false), word_arg(L, c, 4, p, false)};
-  if (v[1]->kind != VAL_RT || v[2]->kind != VAL_RT || !same_level(L, v, 3, any_thread(L, v, 3), c->loc)) return f->poison;
+  if (v[1]->kind != VAL_RT || v[2]->kind != VAL_RT || !same_level(L, v, 3, any_thread(L, v, 3), c->loc))
+    return f->poison;
   IrOp *op;
   Value *t = token_value(L, OP_wait, v, 3, c->loc, &op);
   ir_set_attr_i(op, ATTR_cmp, CMP_eq);
@@ -96,7 +99,7 @@ Value *bi_dl_wait(Lower *L, Call *c) { // ptr n? scope? semantic? waitValue?
 
 static IrValue *consume_ir(Lower *L, IrValue *v, IrValue *token, Loc loc) {
   const IrType *it = v->type;
-  return ir_result(ir_build(at(L, loc), OP_consume, 2, (IrValue *[]){v, token}, 1, &it, 0), 0);
+  return ir_result(ir_build(front_at(L, loc), OP_consume, 2, (IrValue *[]){v, token}, 1, &it, 0), 0);
 }
 
 static Value *consume(Lower *L, Value *v, const Value *token, Loc loc) {
@@ -104,7 +107,9 @@ static Value *consume(Lower *L, Value *v, const Value *token, Loc loc) {
   LeafVec leaves = {0};
   if (val_is_number(v) || v->kind == VAL_NONE) return v;
   val_leaves(f, v, &leaves);
-  if (!leaves.len) return err(L, loc, "consume_token takes a value or a tensor descriptor, not %s", val_kind_text(f, v));
+  if (!leaves.len)
+    return front_err(L, loc, "consume_token takes a value or a tensor descriptor, not %s",
+                     val_kind_text(f, v));
   // of a block pointer or descriptor the pointer alone carries the order
   const uint32_t n = v->kind == VAL_BLOCKPTR || v->kind == VAL_DESC ? 1 : leaves.len;
   for (uint32_t i = 0; i < n; i++) leaves.data[i].ir = consume_ir(L, leaves.data[i].ir, token->token, loc);
@@ -115,7 +120,8 @@ static Value *consume(Lower *L, Value *v, const Value *token, Loc loc) {
 Value *bi_consume_token(Lower *L, Call *c) { // value token
   if (c->v[1]->kind != VAL_TOKEN) {
     if (c->v[1]->kind == VAL_RT || val_is_number(c->v[1])) return c->v[0]; // a plain 0 stands for "no wait"
-    return err(L, c->at[1], "consume_token needs the token of a dl.wait, not %s", val_kind_text(L->f, c->v[1]));
+    return front_err(L, c->at[1], "consume_token needs the token of a dl.wait, not %s",
+                     val_kind_text(L->f, c->v[1]));
   }
   return consume(L, c->v[0], c->v[1], c->loc);
 }
@@ -125,14 +131,16 @@ Value *bi_symm_at(Lower *L, Call *c) { // ptr rank; data: 1 = per thread
   Value *p = c->v[0];
   const bool thread = c->row->data;
   if (p->kind == VAL_RT && p->rt.type->rank)
-    return err_hint(L, c->at[0], "take the peer's scalar pointer first, then add the offsets", "%s takes a scalar pointer, not a tile of them", c->row->name);
+    return front_err_hint(L, c->at[0], "take the peer's scalar pointer first, then add the offsets",
+                          "%s takes a scalar pointer, not a tile of them", c->row->name);
   p = pointer_arg(L, c, 0, thread);
   Value *r = int_arg(L, c, 1, FDT_int32, "a rank", thread);
   Value *v[2] = {p, r};
-  if (p->kind != VAL_RT || r->kind != VAL_RT || !same_level(L, v, 2, any_thread(L, v, 2), c->loc)) return f->poison;
+  if (p->kind != VAL_RT || r->kind != VAL_RT || !same_level(L, v, 2, any_thread(L, v, 2), c->loc))
+    return f->poison;
   const IrType *it = v[0]->rt.ir->type;
-  IrOp *op = ir_build(at(L, c->loc), OP_symm_at, 2, (IrValue *[]){v[0]->rt.ir, v[1]->rt.ir}, 1, &it, 0);
-  return emit_result(L, ir_result(op, 0), v[0]->rt.type, why_of(v[1], v[0]));
+  IrOp *op = ir_build(front_at(L, c->loc), OP_symm_at, 2, (IrValue *[]){v[0]->rt.ir, v[1]->rt.ir}, 1, &it, 0);
+  return front_emit_result(L, ir_result(op, 0), v[0]->rt.type, front_why_of(v[1], v[0]));
 }
 
 static bool signal_op_arg(Lower *L, Call *c, int i, IrSigop dflt, IrSigop *out) {
@@ -147,7 +155,8 @@ static bool signal_op_arg(Lower *L, Call *c, int i, IrSigop dflt, IrSigop *out) 
     *out = v->i == 9 ? SIGOP_set : SIGOP_add;
     return true;
   }
-  err_hint(L, c->at[i], "use \"set\" or \"add\", or NVSHMEM_SIGNAL_SET or NVSHMEM_SIGNAL_ADD", "the signal operation must be a constant of these");
+  front_err_hint(L, c->at[i], "use \"set\" or \"add\", or NVSHMEM_SIGNAL_SET or NVSHMEM_SIGNAL_ADD",
+                 "the signal operation must be a constant of these");
   return false;
 }
 
@@ -157,7 +166,8 @@ Value *bi_notify(Lower *L, Call *c) { // ptr rank signal? sig_op? comm_scope?
   const char *scope = arg_str(L, c, 4, "inter_node");
   if (!scope || !signal_op_arg(L, c, 3, SIGOP_set, &op)) return f->poison;
   if (strcmp(scope, "gpu") && strcmp(scope, "intra_node") && strcmp(scope, "inter_node"))
-    return err(L, c->at[4], "comm_scope is \"gpu\", \"intra_node\" or \"inter_node\", not \"%s\"", scope);
+    return front_err(L, c->at[4], "comm_scope is \"gpu\", \"intra_node\" or \"inter_node\", not \"%s\"",
+                     scope);
   Value *p = pointer_arg(L, c, 0, false);
   if (p->kind != VAL_RT) return f->poison;
   if (!c->v[2]) c->v[2] = val_int(f, 1);
@@ -174,14 +184,17 @@ Value *bi_release(Lower *L, Call *c) { // flag value rank? sig_op? scope?
   Front *f = L->f;
   IrSigop op;
   IrScope scope;
-  if (!tiles_allowed(L, c->loc, "dl.release") || !signal_op_arg(L, c, 3, SIGOP_set, &op) || !parse_scope(L, c, 4, SCOPE_sys, &scope))
+  if (!front_tiles_allowed(L, c->loc, "dl.release") || !signal_op_arg(L, c, 3, SIGOP_set, &op) ||
+      !front_parse_scope(L, c, 4, SCOPE_sys, &scope))
     return f->poison;
   Value *p = pointer_arg(L, c, 0, false);
   if (p->kind != VAL_RT) return f->poison;
-  Value *v[3] = {p, word_arg(L, c, 1, p, false), given(c, 2) ? int_arg(L, c, 2, FDT_int32, "a rank", false) : NULL};
-  static const char *const what[] = {"the flag of dl.release", "the value of dl.release", "the rank of dl.release"};
+  Value *v[3] = {p, word_arg(L, c, 1, p, false),
+                 given(c, 2) ? int_arg(L, c, 2, FDT_int32, "a rank", false) : NULL};
+  static const char *const what[] = {"the flag of dl.release", "the value of dl.release",
+                                     "the rank of dl.release"};
   for (int i = 0; i < 3; i++)
-    if (v[i] && (v[i]->kind != VAL_RT || !is_uniform(L, v[i], c->loc, what[i]))) return f->poison;
+    if (v[i] && (v[i]->kind != VAL_RT || !front_is_uniform(L, v[i], c->loc, what[i]))) return f->poison;
   IrOp *o = effect(L, OP_release, v, 3, c->loc);
   ir_set_attr_i(o, ATTR_sigop, op);
   ir_set_attr_i(o, ATTR_scope, scope);
@@ -191,12 +204,13 @@ Value *bi_release(Lower *L, Call *c) { // flag value rank? sig_op? scope?
 Value *bi_acquire(Lower *L, Call *c) { // flag at_least scope?
   Front *f = L->f;
   IrScope scope;
-  if (!tiles_allowed(L, c->loc, "dl.acquire") || !parse_scope(L, c, 2, SCOPE_sys, &scope)) return f->poison;
+  if (!front_tiles_allowed(L, c->loc, "dl.acquire") || !front_parse_scope(L, c, 2, SCOPE_sys, &scope))
+    return f->poison;
   Value *p = pointer_arg(L, c, 0, false);
   if (p->kind != VAL_RT) return f->poison;
   Value *v[2] = {p, word_arg(L, c, 1, p, false)};
-  if (v[1]->kind != VAL_RT || !is_uniform(L, v[0], c->loc, "the flag of dl.acquire") ||
-      !is_uniform(L, v[1], c->loc, "the value of dl.acquire"))
+  if (v[1]->kind != VAL_RT || !front_is_uniform(L, v[0], c->loc, "the flag of dl.acquire") ||
+      !front_is_uniform(L, v[1], c->loc, "the value of dl.acquire"))
     return f->poison;
   IrOp *op;
   Value *t = token_value(L, OP_acquire, v, 2, c->loc, &op);
@@ -206,7 +220,8 @@ Value *bi_acquire(Lower *L, Call *c) { // flag at_least scope?
 }
 
 Value *bi_simt_region(Lower *L, Call *c) {
-  return err_hint(L, c->loc, "write: with dl.simt_exec_region() as (tid, nthreads):", "simt_exec_region is a context manager");
+  return front_err_hint(L, c->loc, "write: with dl.simt_exec_region() as (tid, nthreads):",
+                        "simt_exec_region is a context manager");
 }
 
 // extern_call(lib, path, args, table, pure): the symbols that we know are functions of our own.
@@ -214,42 +229,49 @@ Value *bi_extern_call(Lower *L, Call *c) { // lib path args table is_pure?
   Front *f = L->f;
   Value *in[8];
   int n;
-  if (!seq_items(L, c, 2, 8, in, &n)) return f->poison;
+  if (!front_seq_items(L, c, 2, 8, in, &n)) return f->poison;
   const Value *t = c->v[3];
   const char *symbol = NULL;
   if (t->kind == VAL_DICT && t->seq.n)
     for (uint32_t i = 0; i < t->seq.n && !symbol; i++) {
       const Value *row = t->seq.items[i];
-      if (row->kind == VAL_TUPLE && row->seq.n && row->seq.items[0]->kind == VAL_STR) symbol = row->seq.items[0]->s->s;
+      if (row->kind == VAL_TUPLE && row->seq.n && row->seq.items[0]->kind == VAL_STR)
+        symbol = row->seq.items[0]->s->s;
     }
-  if (!symbol) return err(L, c->at[3], "extern_call needs a table from argument types to (symbol, result type)");
+  if (!symbol)
+    return front_err(L, c->at[3], "extern_call needs a table from argument types to (symbol, result type)");
   // __nv_expf, __nv_exp: libdevice under its own names
   const char *name = !strncmp(symbol, "__nv_", 5) ? symbol + 5 : NULL;
   const Builtin *b = name ? builtin_find(f, "libdevice", name) : NULL;
-  if (name && !b && name[strlen(name) - 1] == 'f') b = builtin_find(f, "libdevice", arena_printf(f->a, "%.*s", (int)strlen(name) - 1, name));
-  if (!b) return err_hint(L, c->loc, "write it in the language, or use tl.inline_asm_elementwise", "the device symbol '%s' is not available here", symbol);
+  if (name && !b && name[strlen(name) - 1] == 'f')
+    b = builtin_find(f, "libdevice", arena_printf(f->a, "%.*s", (int)strlen(name) - 1, name));
+  if (!b)
+    return front_err_hint(L, c->loc, "write it in the language, or use tl.inline_asm_elementwise",
+                          "the device symbol '%s' is not available here", symbol);
   Args args = {0};
   for (int i = 0; i < n; i++) {
     vec_push(f->a, &args.pos, in[i]);
     vec_push(f->a, &args.pos_loc, c->at[2]);
   }
-  return call_builtin(L, b, NULL, &args, c->loc);
+  return front_call_builtin(L, b, NULL, &args, c->loc);
 }
 
 // ---- libshmem_device -------------------------------------------------------------------------------------------
 Value *bi_team_pe(Lower *L, Call *c) { // team; data: OP_rank or OP_num_ranks
-  return thread_id(L, (IrOpKind)c->row->data, 0, "", c->loc);
+  return front_thread_id(L, (IrOpKind)c->row->data, 0, "", c->loc);
 }
 
 Value *bi_team_translate(Lower *L, Call *c) { // src_team pe dst_team
-  Value *v = int_scalar(L, c->v[1], FDT_int32, "a rank", c->at[1]);
-  return v->kind == VAL_RT && L->thread ? raise_level(L, v, c->loc) : v;
+  Value *v = front_int_scalar(L, c->v[1], FDT_int32, "a rank", c->at[1]);
+  return v->kind == VAL_RT && L->thread ? front_raise_level(L, v, c->loc) : v;
 }
 
 static bool block_form(Lower *L, Call *c, Value *const *v, int n) {
-  if (!tiles_allowed(L, c->loc, arena_printf(L->f->a, "'%s'", c->row->name))) return false;
+  if (!front_tiles_allowed(L, c->loc, arena_printf(L->f->a, "'%s'", c->row->name))) return false;
   for (int i = 0; i < n; i++)
-    if (!v[i] || v[i]->kind != VAL_RT || !is_uniform(L, v[i], c->at[i], "every operand of a _block form")) return false;
+    if (!v[i] || v[i]->kind != VAL_RT ||
+        !front_is_uniform(L, v[i], c->at[i], "every operand of a _block form"))
+      return false;
   return true;
 }
 
@@ -258,7 +280,8 @@ Value *bi_copy(Lower *L, Call *c) { // dest source nbytes pe; data: SH_*
   const int d = c->row->data;
   const IrGroup group = (IrGroup)(d & SH_group);
   const bool thread = group != GROUP_block;
-  Value *v[4] = {pointer_arg(L, c, 0, thread), pointer_arg(L, c, 1, thread), int_arg(L, c, 2, FDT_int64, "a number of bytes", thread),
+  Value *v[4] = {pointer_arg(L, c, 0, thread), pointer_arg(L, c, 1, thread),
+                 int_arg(L, c, 2, FDT_int64, "a number of bytes", thread),
                  int_arg(L, c, 3, FDT_int32, "a rank", thread)};
   for (int i = 0; i < 4; i++)
     if (v[i]->kind != VAL_RT) return f->poison;
@@ -278,8 +301,12 @@ Value *bi_put_signal(Lower *L, Call *c) { // dest source nbytes sig_addr signal 
   if (!signal_op_arg(L, c, 5, SIGOP_set, &sigop)) return f->poison;
   Value *sig = pointer_arg(L, c, 3, thread);
   if (sig->kind != VAL_RT) return f->poison;
-  Value *v[6] = {pointer_arg(L, c, 0, thread), pointer_arg(L, c, 1, thread), int_arg(L, c, 2, FDT_int64, "a number of bytes", thread),
-                 sig, word_arg(L, c, 4, sig, thread), int_arg(L, c, 6, FDT_int32, "a rank", thread)};
+  Value *v[6] = {pointer_arg(L, c, 0, thread),
+                 pointer_arg(L, c, 1, thread),
+                 int_arg(L, c, 2, FDT_int64, "a number of bytes", thread),
+                 sig,
+                 word_arg(L, c, 4, sig, thread),
+                 int_arg(L, c, 6, FDT_int32, "a rank", thread)};
   for (int i = 0; i < 6; i++)
     if (v[i]->kind != VAL_RT) return f->poison;
   if (!thread && !block_form(L, c, v, 6)) return f->poison;
@@ -295,10 +322,10 @@ Value *bi_int_p(Lower *L, Call *c) { // dest value pe: one word to the peer
   Value *p = pointer_arg(L, c, 0, true), *r = int_arg(L, c, 2, FDT_int32, "a rank", true);
   if (p->kind != VAL_RT || r->kind != VAL_RT) return f->poison;
   const IrType *it = p->rt.ir->type;
-  IrOp *op = ir_build(at(L, c->loc), OP_symm_at, 2, (IrValue *[]){p->rt.ir, r->rt.ir}, 1, &it, 0);
-  Value *v = raise_level(L, cast_to(L, c->v[1], p->rt.type->elem->to, false, c->at[1]), c->loc);
+  IrOp *op = ir_build(front_at(L, c->loc), OP_symm_at, 2, (IrValue *[]){p->rt.ir, r->rt.ir}, 1, &it, 0);
+  Value *v = front_raise_level(L, front_cast_to(L, c->v[1], p->rt.type->elem->to, false, c->at[1]), c->loc);
   if (v->kind != VAL_RT) return f->poison;
-  ir_store(at(L, c->loc), ir_result(op, 0), v->rt.ir, NULL);
+  ir_store(front_at(L, c->loc), ir_result(op, 0), v->rt.ir, NULL);
   return f->none;
 }
 
@@ -325,7 +352,8 @@ Value *bi_signal_wait(Lower *L, Call *c) { // sig_addr cmp cmp_value; data: 1 = 
   if (!c->row->data) {
     const Value *k = c->v[1];
     if (k->kind != VAL_INT || k->i < 0 || k->i > 5)
-      return err_hint(L, c->at[1], "use NVSHMEM_CMP_EQ, _NE, _GT, _LE, _LT or _GE", "the comparison must be one of the library's constants");
+      return front_err_hint(L, c->at[1], "use NVSHMEM_CMP_EQ, _NE, _GT, _LE, _LT or _GE",
+                            "the comparison must be one of the library's constants");
     cmp = cmps[(int)k->i];
   }
   Value *p = pointer_arg(L, c, 0, false);
@@ -341,16 +369,19 @@ Value *bi_signal_wait(Lower *L, Call *c) { // sig_addr cmp cmp_value; data: 1 = 
 }
 
 Value *bi_put_order(Lower *L, Call *c) { // pe?; data: OP_put_fence or OP_put_quiet
-  ir_build(at(L, c->loc), (IrOpKind)c->row->data, 0, NULL, 0, NULL, 0);
+  ir_build(front_at(L, c->loc), (IrOpKind)c->row->data, 0, NULL, 0, NULL, 0);
   return L->f->none;
 }
 
 Value *bi_team_barrier(Lower *L, Call *c) { // team?; data: SH_*
   Front *f = L->f;
   const IrGroup group = (IrGroup)(c->row->data & SH_group);
-  if (group == GROUP_block && !tiles_allowed(L, c->loc, arena_printf(f->a, "'%s'", c->row->name))) return f->poison;
+  if (group == GROUP_block && !front_tiles_allowed(L, c->loc, arena_printf(f->a, "'%s'", c->row->name)))
+    return f->poison;
   Value *team = given(c, 0) ? int_arg(L, c, 0, FDT_int32, "a team", group != GROUP_block) : NULL;
-  if (team && (team->kind != VAL_RT || (group == GROUP_block && !is_uniform(L, team, c->at[0], "a team")))) return f->poison;
+  if (team &&
+      (team->kind != VAL_RT || (group == GROUP_block && !front_is_uniform(L, team, c->at[0], "a team"))))
+    return f->poison;
   IrOp *op = effect(L, OP_team_barrier, &team, 1, c->loc);
   ir_set_attr_i(op, ATTR_group, group);
   ir_set_attr_i(op, ATTR_scope, SCOPE_sys);
@@ -362,15 +393,19 @@ Value *bi_tid(Lower *L, Call *c) { // axis?
   Front *f = L->f;
   int64_t axis;
   if (!arg_int(L, c, 0, 0, &axis)) return f->poison;
-  if (axis < 0 || axis > 2) return err(L, c->at[0], "threads have axes 0, 1 and 2, not %lld", (long long)axis);
-  if (axis) return cast_to(L, val_int(f, 0), elem_number(f, FDT_int32), false, c->loc); // blocks are one-dimensional
-  return thread_id(L, OP_tid, 0, "tid(0)", c->loc);
+  if (axis < 0 || axis > 2)
+    return front_err(L, c->at[0], "threads have axes 0, 1 and 2, not %lld", (long long)axis);
+  if (axis)
+    return front_cast_to(L, val_int(f, 0), elem_number(f, FDT_int32), false,
+                         c->loc); // blocks are one-dimensional
+  return front_thread_id(L, OP_tid, 0, "tid(0)", c->loc);
 }
 
 Value *bi_laneid(Lower *L, Call *c) { // data: 0 lane, 1 warp of the thread
-  Value *t = thread_id(L, OP_tid, 0, c->row->data ? "the warp's number" : "laneid()", c->loc);
+  Value *t = front_thread_id(L, OP_tid, 0, c->row->data ? "the warp's number" : "laneid()", c->loc);
   const int lanes = L->f->module->lanes;
-  return binary_op(L, c->row->data ? AOP_FloorDiv : AOP_BitAnd, t, val_int(L->f, c->row->data ? lanes : lanes - 1), c->loc);
+  return front_binary_op(L, c->row->data ? AOP_FloorDiv : AOP_BitAnd, t,
+                         val_int(L->f, c->row->data ? lanes : lanes - 1), c->loc);
 }
 
 Value *bi_launch_const(Lower *L, Call *c) { // axis?; data: 0 warps, 1 threads, 2 lanes
@@ -385,13 +420,13 @@ Value *bi_timer(Lower *L, Call *c) { // data: OP_timer or OP_smid
   Front *f = L->f;
   const bool timer = c->row->data == OP_timer;
   const Type *t = type_scalar(f, elem_number(f, timer ? FDT_int64 : FDT_int32), true);
-  const IrType *it = ir_of(f, t);
-  IrOp *op = ir_build(at(L, c->loc), (IrOpKind)c->row->data, 0, NULL, 1, &it, 0);
-  return val_rt(f, ir_result(op, 0), t, why_new(f, c->loc, timer ? "the time" : "smid()"));
+  const IrType *it = front_ir_of(f, t);
+  IrOp *op = ir_build(front_at(L, c->loc), (IrOpKind)c->row->data, 0, NULL, 1, &it, 0);
+  return val_rt(f, ir_result(op, 0), t, front_why_new(f, c->loc, timer ? "the time" : "smid()"));
 }
 
 Value *bi_warp_barrier(Lower *L, Call *c) { // mask?
-  ir_build(at(L, c->loc), OP_warp_barrier, 0, NULL, 0, NULL, 0);
+  ir_build(front_at(L, c->loc), OP_warp_barrier, 0, NULL, 0, NULL, 0);
   return L->f->none;
 }
 
@@ -402,9 +437,9 @@ Value *bi_extra_fence(Lower *L, Call *c) { // scope?; data: 1 = (semantic?, scop
   if (c->row->data) {
     if (given(c, 0) && c->v[0]->kind == VAL_STR && !strcmp(c->v[0]->s->s, "sc"))
       order = ORDER_seq_cst;
-    else if (!parse_order(L, c, 0, ORDER_acq_rel, &order))
+    else if (!front_parse_order(L, c, 0, ORDER_acq_rel, &order))
       return f->poison;
-    if (!parse_scope(L, c, 1, SCOPE_gpu, &scope)) return f->poison;
+    if (!front_parse_scope(L, c, 1, SCOPE_gpu, &scope)) return f->poison;
   } else { // membar: cta, gl, sys
     const char *s = arg_str(L, c, 0, "gl");
     if (!s) return f->poison;
@@ -414,9 +449,9 @@ Value *bi_extra_fence(Lower *L, Call *c) { // scope?; data: 1 = (semantic?, scop
     else if (!strcmp(s, "sys"))
       scope = SCOPE_sys;
     else if (strcmp(s, "gl") && strcmp(s, "gpu"))
-      return err(L, c->at[0], "membar takes \"cta\", \"gl\" or \"sys\", not \"%s\"", s);
+      return front_err(L, c->at[0], "membar takes \"cta\", \"gl\" or \"sys\", not \"%s\"", s);
   }
-  IrOp *op = ir_build(at(L, c->loc), OP_fence, 0, NULL, 0, NULL, 0);
+  IrOp *op = ir_build(front_at(L, c->loc), OP_fence, 0, NULL, 0, NULL, 0);
   ir_set_attr_i(op, ATTR_order, order);
   ir_set_attr_i(op, ATTR_scope, scope);
   return f->none;
@@ -428,59 +463,67 @@ static const Elem *word_elem(Front *f, const Elem *e) {
 
 static Value *word_pointer(Lower *L, Value *p, Loc loc) {
   const Elem *to = p->rt.type->elem->to, *m = word_elem(L->f, to);
-  return m == to ? p : bitcast_to(L, p, elem_pointer(L->f, m), loc);
+  return m == to ? p : front_bitcast_to(L, p, elem_pointer(L->f, m), loc);
 }
 
 Value *bi_extra_ld(Lower *L, Call *c) { // ptr scope? semantic?; data: 1 = acquire
   Front *f = L->f;
   IrScope scope;
   IrOrder order;
-  if (!parse_scope(L, c, 1, SCOPE_gpu, &scope)) return f->poison;
+  if (!front_parse_scope(L, c, 1, SCOPE_gpu, &scope)) return f->poison;
   if (c->row->data)
     order = ORDER_acquire;
-  else if (!parse_order(L, c, 2, ORDER_relaxed, &order))
+  else if (!front_parse_order(L, c, 2, ORDER_relaxed, &order))
     return f->poison;
   Value *p = pointer_arg(L, c, 0, true);
   if (p->kind != VAL_RT) return f->poison;
   const Elem *e = p->rt.type->elem->to;
-  if (!elem_is_ptr(e) && elem_kind(e) == DTK_NAMED) return err(L, c->at[0], "a load of %s", elem_text(f, e));
+  if (!elem_is_ptr(e) && elem_kind(e) == DTK_NAMED)
+    return front_err(L, c->at[0], "a load of %s", elem_text(f, e));
   p = word_pointer(L, p, c->loc);
-  IrValue *r = ir_load(at(L, c->loc), p->rt.ir, NULL, NULL);
+  IrValue *r = ir_load(front_at(L, c->loc), p->rt.ir, NULL, NULL);
   ir_set_attr_i(r->def, ATTR_order, order);
   ir_set_attr_i(r->def, ATTR_scope, scope);
   const Type *t = type_scalar(f, word_elem(f, e), true);
-  return cast_to(L, val_rt(f, r, t, why_new(f, c->loc, arena_printf(f->a, "the per-thread load %s()", c->row->name))), e, false, c->loc);
+  return front_cast_to(
+      L,
+      val_rt(f, r, t, front_why_new(f, c->loc, arena_printf(f->a, "the per-thread load %s()", c->row->name))),
+      e, false, c->loc);
 }
 
 Value *bi_extra_st(Lower *L, Call *c) { // ptr val scope? semantic?
   Front *f = L->f;
   IrScope scope;
   IrOrder order;
-  if (!parse_scope(L, c, 2, SCOPE_gpu, &scope) || !parse_order(L, c, 3, ORDER_relaxed, &order)) return f->poison;
+  if (!front_parse_scope(L, c, 2, SCOPE_gpu, &scope) || !front_parse_order(L, c, 3, ORDER_relaxed, &order))
+    return f->poison;
   Value *p = pointer_arg(L, c, 0, true);
   if (p->kind != VAL_RT) return f->poison;
   const Elem *e = p->rt.type->elem->to;
-  if (!elem_is_ptr(e) && elem_kind(e) == DTK_NAMED) return err(L, c->at[0], "a store of %s", elem_text(f, e));
-  if (c->v[1]->kind == VAL_RT && c->v[1]->rt.type->rank) return err(L, c->at[1], "%s stores one scalar a thread, not a tile", c->row->name);
-  Value *v = cast_to(L, c->v[1], e, false, c->at[1]);
-  v = raise_level(L, cast_to(L, v, word_elem(f, e), false, c->at[1]), c->loc);
+  if (!elem_is_ptr(e) && elem_kind(e) == DTK_NAMED)
+    return front_err(L, c->at[0], "a store of %s", elem_text(f, e));
+  if (c->v[1]->kind == VAL_RT && c->v[1]->rt.type->rank)
+    return front_err(L, c->at[1], "%s stores one scalar a thread, not a tile", c->row->name);
+  Value *v = front_cast_to(L, c->v[1], e, false, c->at[1]);
+  v = front_raise_level(L, front_cast_to(L, v, word_elem(f, e), false, c->at[1]), c->loc);
   if (v->kind != VAL_RT) return f->poison;
   p = word_pointer(L, p, c->loc);
-  IrOp *op = ir_store(at(L, c->loc), p->rt.ir, v->rt.ir, NULL);
+  IrOp *op = ir_store(front_at(L, c->loc), p->rt.ir, v->rt.ir, NULL);
   ir_set_attr_i(op, ATTR_order, order);
   ir_set_attr_i(op, ATTR_scope, scope);
   return f->none;
 }
 
-static Value *thread_rmw(Lower *L, Value *p, Value *v, IrOrder order, IrScope scope, const char *why, Loc loc) {
+static Value *thread_rmw(Lower *L, Value *p, Value *v, IrOrder order, IrScope scope, const char *why,
+                         Loc loc) {
   Front *f = L->f;
   const Type *t = v->rt.type;
   const IrType *it = v->rt.ir->type;
-  IrOp *op = ir_build(at(L, loc), OP_atomic_rmw, 3, (IrValue *[]){p->rt.ir, v->rt.ir, NULL}, 1, &it, 0);
+  IrOp *op = ir_build(front_at(L, loc), OP_atomic_rmw, 3, (IrValue *[]){p->rt.ir, v->rt.ir, NULL}, 1, &it, 0);
   ir_set_attr_i(op, ATTR_rmw, elem_is_float(t->elem) ? RMW_fadd : RMW_add);
   ir_set_attr_i(op, ATTR_order, order);
   ir_set_attr_i(op, ATTR_scope, scope);
-  return val_rt(f, ir_result(op, 0), t, why_new(f, loc, why));
+  return val_rt(f, ir_result(op, 0), t, front_why_new(f, loc, why));
 }
 
 static bool atomic_operands(Lower *L, Call *c, int i, Value **p, Value **v) {
@@ -489,20 +532,23 @@ static bool atomic_operands(Lower *L, Call *c, int i, Value **p, Value **v) {
   if ((*p)->kind != VAL_RT) return false;
   const Elem *e = (*p)->rt.type->elem->to;
   if (elem_is_ptr(e) || elem_bits(e) < 32) {
-    err(L, c->at[0], "%s on %s in memory", c->row->name, elem_text(f, e));
+    front_err(L, c->at[0], "%s on %s in memory", c->row->name, elem_text(f, e));
     return false;
   }
-  *v = raise_level(L, cast_to(L, c->v[i], e, false, c->at[i]), c->loc);
-  if ((*v)->kind == VAL_RT && (*v)->rt.type->rank) *v = err(L, c->at[i], "%s takes one scalar a thread, not a tile", c->row->name);
+  *v = front_raise_level(L, front_cast_to(L, c->v[i], e, false, c->at[i]), c->loc);
+  if ((*v)->kind == VAL_RT && (*v)->rt.type->rank)
+    *v = front_err(L, c->at[i], "%s takes one scalar a thread, not a tile", c->row->name);
   return (*v)->kind == VAL_RT;
 }
 
-Value *bi_extra_atomic_add(Lower *L, Call *c) { // ptr val scope? semantic?; data: 1 = red_release(ptr, val, scope?)
+Value *bi_extra_atomic_add(Lower *L,
+                           Call *c) { // ptr val scope? semantic?; data: 1 = red_release(ptr, val, scope?)
   Front *f = L->f;
   IrScope scope;
   IrOrder order = ORDER_release;
   Value *p, *v;
-  if (!parse_scope(L, c, 2, SCOPE_gpu, &scope) || (!c->row->data && !parse_order(L, c, 3, ORDER_relaxed, &order)) ||
+  if (!front_parse_scope(L, c, 2, SCOPE_gpu, &scope) ||
+      (!c->row->data && !front_parse_order(L, c, 3, ORDER_relaxed, &order)) ||
       !atomic_operands(L, c, 1, &p, &v))
     return f->poison;
   return thread_rmw(L, p, v, order, scope, "the per-thread atomic_add()", c->loc);
@@ -513,14 +559,15 @@ Value *bi_extra_atomic_cas(Lower *L, Call *c) { // ptr cmp val scope? semantic?
   IrScope scope;
   IrOrder order;
   Value *p, *cmp, *v;
-  if (!parse_scope(L, c, 3, SCOPE_gpu, &scope) || !parse_order(L, c, 4, ORDER_relaxed, &order) || !atomic_operands(L, c, 1, &p, &cmp) ||
-      !atomic_operands(L, c, 2, &p, &v))
+  if (!front_parse_scope(L, c, 3, SCOPE_gpu, &scope) || !front_parse_order(L, c, 4, ORDER_relaxed, &order) ||
+      !atomic_operands(L, c, 1, &p, &cmp) || !atomic_operands(L, c, 2, &p, &v))
     return f->poison;
   const IrType *it = v->rt.ir->type;
-  IrOp *op = ir_build(at(L, c->loc), OP_atomic_cas, 3, (IrValue *[]){p->rt.ir, cmp->rt.ir, v->rt.ir}, 1, &it, 0);
+  IrOp *op = ir_build(front_at(L, c->loc), OP_atomic_cas, 3, (IrValue *[]){p->rt.ir, cmp->rt.ir, v->rt.ir}, 1,
+                      &it, 0);
   ir_set_attr_i(op, ATTR_order, order);
   ir_set_attr_i(op, ATTR_scope, scope);
-  return val_rt(f, ir_result(op, 0), v->rt.type, why_new(f, c->loc, "the per-thread atomic_cas()"));
+  return val_rt(f, ir_result(op, 0), v->rt.type, front_why_new(f, c->loc, "the per-thread atomic_cas()"));
 }
 
 // One lane adds, all lanes get the old value.
@@ -529,40 +576,47 @@ Value *bi_atomic_add_per_warp(Lower *L, Call *c) { // ptr val scope? semantic?
   IrScope scope;
   IrOrder order;
   Value *p, *v;
-  if (!parse_scope(L, c, 2, SCOPE_gpu, &scope) || !parse_order(L, c, 3, ORDER_relaxed, &order) || !atomic_operands(L, c, 1, &p, &v))
+  if (!front_parse_scope(L, c, 2, SCOPE_gpu, &scope) || !front_parse_order(L, c, 3, ORDER_relaxed, &order) ||
+      !atomic_operands(L, c, 1, &p, &v))
     return f->poison;
-  Value *lane = binary_op(L, AOP_BitAnd, thread_id(L, OP_tid, 0, "laneid()", c->loc), val_int(f, f->module->lanes - 1), c->loc);
-  Value *first = binary_op(L, AOP_Eq, lane, val_int(f, 0), c->loc);
+  Value *lane = front_binary_op(L, AOP_BitAnd, front_thread_id(L, OP_tid, 0, "laneid()", c->loc),
+                                val_int(f, f->module->lanes - 1), c->loc);
+  Value *first = front_binary_op(L, AOP_Eq, lane, val_int(f, 0), c->loc);
   if (first->kind != VAL_RT) return f->poison;
   const IrBuilder saved = L->b;
   const ThreadCtl ctl = {first->rt.why, c->loc}, *outer = L->thread;
-  IrOp *op = ir_build(at(L, c->loc), OP_if, 1, &first->rt.ir, 1, &v->rt.ir->type, 2);
+  IrOp *op = ir_build(front_at(L, c->loc), OP_if, 1, &first->rt.ir, 1, &v->rt.ir->type, 2);
   L->thread = &ctl;
   L->b = ir_builder_at_end(op->regions[0]);
   Value *old = thread_rmw(L, p, v, order, scope, "atomic_add_per_warp()", c->loc);
-  ir_yield(at(L, c->loc), 1, &old->rt.ir);
+  ir_yield(front_at(L, c->loc), 1, &old->rt.ir);
   L->b = ir_builder_at_end(op->regions[1]);
-  Value *zero = const_of(L, v->rt.type->elem, val_int(f, 0), c->loc);
-  ir_yield(at(L, c->loc), 1, &zero->rt.ir);
+  Value *zero = front_const_of(L, v->rt.type->elem, val_int(f, 0), c->loc);
+  ir_yield(front_at(L, c->loc), 1, &zero->rt.ir);
   L->thread = outer;
   L->b = saved;
-  Value *zero_lane = raise_level(L, cast_to(L, val_int(f, 0), elem_number(f, FDT_int32), false, c->loc), c->loc);
-  IrOp *sh = ir_build(at(L, c->loc), OP_shfl, 2, (IrValue *[]){ir_result(op, 0), zero_lane->rt.ir}, 1, &v->rt.ir->type, 0);
+  Value *zero_lane =
+      front_raise_level(L, front_cast_to(L, val_int(f, 0), elem_number(f, FDT_int32), false, c->loc), c->loc);
+  IrOp *sh = ir_build(front_at(L, c->loc), OP_shfl, 2, (IrValue *[]){ir_result(op, 0), zero_lane->rt.ir}, 1,
+                      &v->rt.ir->type, 0);
   ir_set_attr_i(sh, ATTR_shfl, SHFL_idx);
-  return val_rt(f, ir_result(sh, 0), v->rt.type, why_new(f, c->loc, "atomic_add_per_warp()"));
+  return val_rt(f, ir_result(sh, 0), v->rt.type, front_why_new(f, c->loc, "atomic_add_per_warp()"));
 }
 
-Value *bi_arrive_inc(Lower *L, Call *c) { // ptr thread_idx value scope?: the block is done, then one release add
+Value *bi_arrive_inc(Lower *L,
+                     Call *c) { // ptr thread_idx value scope?: the block is done, then one release add
   Front *f = L->f;
   IrScope scope;
-  if (!tiles_allowed(L, c->loc, "arrive_inc") || !parse_scope(L, c, 3, SCOPE_gpu, &scope)) return f->poison;
+  if (!front_tiles_allowed(L, c->loc, "arrive_inc") || !front_parse_scope(L, c, 3, SCOPE_gpu, &scope))
+    return f->poison;
   Value *p = pointer_arg(L, c, 0, false);
-  if (p->kind != VAL_RT || !is_uniform(L, p, c->at[0], "the counter")) return f->poison;
+  if (p->kind != VAL_RT || !front_is_uniform(L, p, c->at[0], "the counter")) return f->poison;
   Value *v = word_arg(L, c, 2, p, false);
-  if (v->kind != VAL_RT || !is_uniform(L, v, c->at[2], "the value")) return f->poison;
-  ir_build(at(L, c->loc), OP_barrier, 0, NULL, 0, NULL, 0);
+  if (v->kind != VAL_RT || !front_is_uniform(L, v, c->at[2], "the value")) return f->poison;
+  ir_build(front_at(L, c->loc), OP_barrier, 0, NULL, 0, NULL, 0);
   const IrType *it = v->rt.ir->type;
-  IrOp *op = ir_build(at(L, c->loc), OP_atomic_rmw, 3, (IrValue *[]){p->rt.ir, v->rt.ir, NULL}, 1, &it, 0);
+  IrOp *op =
+      ir_build(front_at(L, c->loc), OP_atomic_rmw, 3, (IrValue *[]){p->rt.ir, v->rt.ir, NULL}, 1, &it, 0);
   ir_set_attr_i(op, ATTR_rmw, RMW_add);
   ir_set_attr_i(op, ATTR_order, ORDER_release);
   ir_set_attr_i(op, ATTR_scope, scope);
@@ -572,11 +626,12 @@ Value *bi_arrive_inc(Lower *L, Call *c) { // ptr thread_idx value scope?: the bl
 Value *bi_wait_eq(Lower *L, Call *c) { // ptr thread_idx value scope?
   Front *f = L->f;
   IrScope scope;
-  if (!tiles_allowed(L, c->loc, "wait_eq") || !parse_scope(L, c, 3, SCOPE_gpu, &scope)) return f->poison;
+  if (!front_tiles_allowed(L, c->loc, "wait_eq") || !front_parse_scope(L, c, 3, SCOPE_gpu, &scope))
+    return f->poison;
   Value *p = pointer_arg(L, c, 0, false);
-  if (p->kind != VAL_RT || !is_uniform(L, p, c->at[0], "the counter")) return f->poison;
+  if (p->kind != VAL_RT || !front_is_uniform(L, p, c->at[0], "the counter")) return f->poison;
   Value *v[3] = {p, NULL, word_arg(L, c, 2, p, false)};
-  if (v[2]->kind != VAL_RT || !is_uniform(L, v[2], c->at[2], "the value")) return f->poison;
+  if (v[2]->kind != VAL_RT || !front_is_uniform(L, v[2], c->at[2], "the value")) return f->poison;
   IrOp *op;
   token_value(L, OP_wait, v, 3, c->loc, &op);
   ir_set_attr_i(op, ATTR_cmp, CMP_eq);
@@ -589,13 +644,18 @@ Value *bi_shfl(Lower *L, Call *c) { // mask value lane; data: SHFL_*
   Front *f = L->f;
   Value *v = c->v[1];
   if (v->kind == VAL_POISON) return v;
-  v = raise_level(L, to_rt(L, v, c->at[1]), c->loc);
-  if (v->kind != VAL_RT || v->rt.type->rank) return v->kind == VAL_POISON ? v : err(L, c->at[1], "%s moves one scalar a lane, not a tile", c->row->name);
+  v = front_raise_level(L, front_to_rt(L, v, c->at[1]), c->loc);
+  if (v->kind != VAL_RT || v->rt.type->rank)
+    return v->kind == VAL_POISON
+               ? v
+               : front_err(L, c->at[1], "%s moves one scalar a lane, not a tile", c->row->name);
   Value *lane = int_arg(L, c, 2, FDT_int32, "a lane", true);
   if (lane->kind != VAL_RT) return f->poison;
-  IrOp *op = ir_build(at(L, c->loc), OP_shfl, 2, (IrValue *[]){v->rt.ir, lane->rt.ir}, 1, &v->rt.ir->type, 0);
+  IrOp *op =
+      ir_build(front_at(L, c->loc), OP_shfl, 2, (IrValue *[]){v->rt.ir, lane->rt.ir}, 1, &v->rt.ir->type, 0);
   ir_set_attr_i(op, ATTR_shfl, c->row->data);
-  return val_rt(f, ir_result(op, 0), v->rt.type, why_new(f, c->loc, arena_printf(f->a, "%s()", c->row->name)));
+  return val_rt(f, ir_result(op, 0), v->rt.type,
+                front_why_new(f, c->loc, arena_printf(f->a, "%s()", c->row->name)));
 }
 
 Value *bi_ballot(Lower *L, Call *c) { // mask predicate; data: 1 = active mask, no arguments
@@ -603,13 +663,15 @@ Value *bi_ballot(Lower *L, Call *c) { // mask predicate; data: 1 = active mask, 
   const bool active = c->row->data;
   const FrontDtype d = f->module->lanes == 64 ? FDT_uint64 : FDT_uint32;
   const Type *t = type_scalar(f, elem_number(f, d), true);
-  const IrType *it = ir_of(f, t);
+  const IrType *it = front_ir_of(f, t);
   IrValue *op[1] = {NULL};
   if (!active) {
-    const Value *v = raise_level(L, condition(L, to_rt(L, c->v[1], c->at[1]), c->at[1]), c->loc);
-    if (v->kind != VAL_RT || v->rt.type->rank) return v->kind == VAL_POISON ? f->poison : err(L, c->at[1], "a ballot takes a scalar condition");
+    const Value *v =
+        front_raise_level(L, front_condition(L, front_to_rt(L, c->v[1], c->at[1]), c->at[1]), c->loc);
+    if (v->kind != VAL_RT || v->rt.type->rank)
+      return v->kind == VAL_POISON ? f->poison : front_err(L, c->at[1], "a ballot takes a scalar condition");
     op[0] = v->rt.ir;
   }
-  IrOp *o = ir_build(at(L, c->loc), active ? OP_active_mask : OP_ballot, active ? 0 : 1, op, 1, &it, 0);
-  return val_rt(f, ir_result(o, 0), t, why_new(f, c->loc, arena_printf(f->a, "%s()", c->row->name)));
+  IrOp *o = ir_build(front_at(L, c->loc), active ? OP_active_mask : OP_ballot, active ? 0 : 1, op, 1, &it, 0);
+  return val_rt(f, ir_result(o, 0), t, front_why_new(f, c->loc, arena_printf(f->a, "%s()", c->row->name)));
 }

@@ -4,21 +4,24 @@
 #include <string.h>
 
 static Value *op2(Lower *L, AstOp op, Value *x, Value *y, Loc loc) {
-  return binary_op(L, op, x, y, loc);
+  return front_binary_op(L, op, x, y, loc);
 }
 
 static Value *mul_hi(Lower *L, uint64_t k, Value *x, Loc loc) {
-  Value *c = const_of(L, x->rt.type->elem, val_int(L->f, (AstInt)k), loc);
-  if (!broadcast_pair(L, &c, &x, loc)) return L->f->poison;
-  return emit_result(L, ir_binary(at(L, loc), OP_mulhi_u, c->rt.ir, x->rt.ir), x->rt.type, x->rt.why);
+  Value *c = front_const_of(L, x->rt.type->elem, val_int(L->f, (AstInt)k), loc);
+  if (!front_broadcast_pair(L, &c, &x, loc)) return L->f->poison;
+  return front_emit_result(L, ir_binary(front_at(L, loc), OP_mulhi_u, c->rt.ir, x->rt.ir), x->rt.type,
+                           x->rt.why);
 }
 
 // Four counters and a key to four random words.
 static bool philox(Lower *L, Value *c[4], Value *k0, Value *k1, int64_t rounds, Loc loc) {
   Front *f = L->f;
   const bool wide = elem_bits(c[0]->rt.type->elem) == 64;
-  const uint64_t key_a = wide ? 0x9E3779B97F4A7C15ull : 0x9E3779B9u, key_b = wide ? 0xBB67AE8584CAA73Bull : 0xBB67AE85u;
-  const uint64_t mul_a = wide ? 0xD2E7470EE14C6C93ull : 0xD2511F53u, mul_b = wide ? 0xCA5A826395121157ull : 0xCD9E8D57u;
+  const uint64_t key_a = wide ? 0x9E3779B97F4A7C15ull : 0x9E3779B9u,
+                 key_b = wide ? 0xBB67AE8584CAA73Bull : 0xBB67AE85u;
+  const uint64_t mul_a = wide ? 0xD2E7470EE14C6C93ull : 0xD2511F53u,
+                 mul_b = wide ? 0xCA5A826395121157ull : 0xCD9E8D57u;
   for (int64_t i = 0; i < rounds; i++) {
     Value *c0 = c[0], *c2 = c[2];
     c[0] = op2(L, AOP_BitXor, op2(L, AOP_BitXor, mul_hi(L, mul_b, c2, loc), c[1], loc), k0, loc);
@@ -38,21 +41,21 @@ static bool philox(Lower *L, Value *c[4], Value *k0, Value *k1, int64_t rounds, 
 static bool philox_seeded(Lower *L, Value *seed, Value *c[4], int64_t rounds, Loc loc) {
   Front *f = L->f;
   if (rounds < 1 || rounds > 64) {
-    err(L, loc, "n_rounds must be 1 to 64");
+    front_err(L, loc, "n_rounds must be 1 to 64");
     return false;
   }
-  seed = cast_to(L, seed, elem_number(f, FDT_uint64), false, loc);
+  seed = front_cast_to(L, seed, elem_number(f, FDT_uint64), false, loc);
   if (seed->kind != VAL_RT) return false;
   const bool wide = elem_bits(c[0]->rt.type->elem) == 64;
   const Elem *u = elem_number(f, wide ? FDT_uint64 : FDT_uint32);
   for (int j = 0; j < 4; j++) {
-    c[j] = cast_to(L, c[j], u, false, loc);
+    c[j] = front_cast_to(L, c[j], u, false, loc);
     if (c[j]->kind != VAL_RT) return false;
   }
-  Value *lo = seed, *hi = const_of(L, u, val_int(f, 0), loc);
+  Value *lo = seed, *hi = front_const_of(L, u, val_int(f, 0), loc);
   if (!wide) {
-    lo = cast_to(L, seed, u, false, loc);
-    hi = cast_to(L, op2(L, AOP_Shr, seed, val_int(f, 32), loc), u, false, loc);
+    lo = front_cast_to(L, seed, u, false, loc);
+    hi = front_cast_to(L, op2(L, AOP_Shr, seed, val_int(f, 32), loc), u, false, loc);
   }
   return philox(L, c, lo, hi, rounds, loc);
 }
@@ -65,7 +68,7 @@ Value *bi_philox(Lower *L, Call *c) { // seed c0 c1 c2 c3 n_rounds?
   for (int i = 0; i < 4; i++) {
     w[i] = arg_tile(L, c, 1 + i);
     if (w[i]->kind == VAL_POISON) return f->poison;
-    if (!elem_is_int(w[i]->rt.type->elem)) return err(L, c->at[1 + i], "the counters are integers");
+    if (!elem_is_int(w[i]->rt.type->elem)) return front_err(L, c->at[1 + i], "the counters are integers");
   }
   return philox_seeded(L, c->v[0], w, rounds, c->loc) ? val_tuple(f, w, 4, false) : f->poison;
 }
@@ -78,12 +81,13 @@ static bool words_at(Lower *L, Call *c, Value *w[4]) { // seed offset n_rounds?
   if (off->kind == VAL_POISON || !arg_int(L, c, 2, 10, &rounds)) return false;
   const Elem *u32 = elem_number(f, FDT_uint32), *e = off->rt.type->elem;
   if (!elem_is_int(e)) {
-    err(L, c->at[1], "the offsets of random numbers are integers, not %s", elem_text(f, e));
+    front_err(L, c->at[1], "the offsets of random numbers are integers, not %s", elem_text(f, e));
     return false;
   }
-  w[0] = cast_to(L, off, u32, false, loc);
-  Value *zero = splat_number(L, u32, 0, off->rt.type, loc);
-  w[1] = elem_bits(e) > 32 ? cast_to(L, op2(L, AOP_Shr, off, val_int(f, 32), loc), u32, false, loc) : zero;
+  w[0] = front_cast_to(L, off, u32, false, loc);
+  Value *zero = front_splat_number(L, u32, 0, off->rt.type, loc);
+  w[1] =
+      elem_bits(e) > 32 ? front_cast_to(L, op2(L, AOP_Shr, off, val_int(f, 32), loc), u32, false, loc) : zero;
   w[2] = w[3] = zero;
   return philox_seeded(L, c->v[0], w, rounds, loc);
 }
@@ -92,19 +96,20 @@ static bool words_at(Lower *L, Call *c, Value *w[4]) { // seed offset n_rounds?
 static Value *uniform(Lower *L, Value *x, Loc loc) {
   Front *f = L->f;
   const bool wide = elem_bits(x->rt.type->elem) == 64;
-  x = cast_to(L, x, elem_number(f, wide ? FDT_int64 : FDT_int32), false, loc);
-  Value *neg = op2(L, AOP_Sub, unary_op(L, AOP_Neg, x, loc), val_int(f, 1), loc);
-  x = select_op(L, op2(L, AOP_Lt, x, val_int(f, 0), loc), neg, x, loc);
+  x = front_cast_to(L, x, elem_number(f, wide ? FDT_int64 : FDT_int32), false, loc);
+  Value *neg = op2(L, AOP_Sub, front_unary_op(L, AOP_Neg, x, loc), val_int(f, 1), loc);
+  x = front_select_op(L, op2(L, AOP_Lt, x, val_int(f, 0), loc), neg, x, loc);
   return op2(L, AOP_Mul, x, val_float(f, wide ? 1.0842020432385337e-19 : 4.6566127342e-10), loc);
 }
 
 static void normal_pair(Lower *L, Value *u1, Value *u2, Value **a, Value **b, Loc loc) {
   Front *f = L->f;
-  u1 = minimum_maximum(L, true, val_float(f, 1.0e-7), u1, false, loc);
+  u1 = front_minimum_maximum(L, true, val_float(f, 1.0e-7), u1, false, loc);
   Value *th = op2(L, AOP_Mul, val_float(f, 6.283185307179586), u2, loc);
-  Value *r = math_call(L, MATH_FN_sqrt, op2(L, AOP_Mul, val_float(f, -2), math_call(L, MATH_FN_log, u1, loc), loc), loc);
-  *a = op2(L, AOP_Mul, r, math_call(L, MATH_FN_cos, th, loc), loc);
-  *b = op2(L, AOP_Mul, r, math_call(L, MATH_FN_sin, th, loc), loc);
+  Value *r = front_math_call(
+      L, MATH_FN_sqrt, op2(L, AOP_Mul, val_float(f, -2), front_math_call(L, MATH_FN_log, u1, loc), loc), loc);
+  *a = op2(L, AOP_Mul, r, front_math_call(L, MATH_FN_cos, th, loc), loc);
+  *b = op2(L, AOP_Mul, r, front_math_call(L, MATH_FN_sin, th, loc), loc);
 }
 
 Value *bi_rand(Lower *L, Call *c) { // seed offset n_rounds?; data: RAND_*
@@ -143,20 +148,22 @@ Value *bi_inline_asm(Lower *L, Call *c) { // asm constraints args dtype is_pure 
   int n;
   bool pure;
   int64_t pack;
-  if (!text || !constraints || !seq_items(L, c, 2, 16, in, &n) || !arg_bool(L, c, 4, false, &pure) || !arg_int(L, c, 5, 1, &pack))
+  if (!text || !constraints || !front_seq_items(L, c, 2, 16, in, &n) || !arg_bool(L, c, 4, false, &pure) ||
+      !arg_int(L, c, 5, 1, &pack))
     return f->poison;
   const Value *dt = c->v[3];
   const uint32_t nout = dt->kind == VAL_TUPLE ? dt->seq.n : 1;
-  if (!nout || nout > 8 || pack < 1 || pack > 64) return err(L, c->loc, "inline assembly with 1 to 8 results and packs of 1 to 64");
+  if (!nout || nout > 8 || pack < 1 || pack > 64)
+    return front_err(L, c->loc, "inline assembly with 1 to 8 results and packs of 1 to 64");
   Value *shape = NULL;
   for (int i = 0; i < n; i++) {
-    in[i] = to_rt(L, in[i], c->at[2]);
+    in[i] = front_to_rt(L, in[i], c->at[2]);
     if (in[i]->kind != VAL_RT) return f->poison;
-    if (shape && !broadcast_pair(L, &shape, &in[i], c->loc)) return f->poison;
+    if (shape && !front_broadcast_pair(L, &shape, &in[i], c->loc)) return f->poison;
     shape = in[i];
   }
   for (int i = 0; i < n; i++)
-    if (!broadcast_pair(L, &in[i], &shape, c->loc)) return f->poison;
+    if (!front_broadcast_pair(L, &in[i], &shape, c->loc)) return f->poison;
   IrValue *ops[16];
   const Type *to[8];
   const IrType *it[8];
@@ -164,15 +171,17 @@ Value *bi_inline_asm(Lower *L, Call *c) { // asm constraints args dtype is_pure 
   for (uint32_t i = 0; i < nout; i++) {
     const Value *d = dt->kind == VAL_TUPLE ? dt->seq.items[i] : dt;
     if (d->kind != VAL_DTYPE || elem_is_ptr(d->dt.elem) || elem_kind(d->dt.elem) == DTK_NAMED)
-      return err(L, c->at[3], "the results of inline assembly have number types");
-    to[i] = shape ? type_with_elem(f, shape->rt.type, d->dt.elem) : type_scalar(f, d->dt.elem, L->thread != NULL);
-    it[i] = ir_of(f, to[i]);
+      return front_err(L, c->at[3], "the results of inline assembly have number types");
+    to[i] =
+        shape ? type_with_elem(f, shape->rt.type, d->dt.elem) : type_scalar(f, d->dt.elem, L->thread != NULL);
+    it[i] = front_ir_of(f, to[i]);
   }
-  IrOp *op = ir_build(at(L, c->loc), OP_inline_asm, (uint32_t)n, ops, nout, it, 0);
+  IrOp *op = ir_build(front_at(L, c->loc), OP_inline_asm, (uint32_t)n, ops, nout, it, 0);
   ir_set_attr_s(op, ATTR_asm, str_cstr(f->strings, text));
   ir_set_attr_s(op, ATTR_constraints, str_cstr(f->strings, constraints));
   ir_set_attr_i(op, ATTR_pack, pack);
   if (pure) ir_set_attr_i(op, ATTR_pure, 1);
-  for (uint32_t i = 0; i < nout; i++) out[i] = emit_result(L, ir_result(op, i), to[i], shape ? shape->rt.why : NULL);
+  for (uint32_t i = 0; i < nout; i++)
+    out[i] = front_emit_result(L, ir_result(op, i), to[i], shape ? shape->rt.why : NULL);
   return dt->kind == VAL_TUPLE ? val_tuple(f, out, nout, false) : out[0];
 }

@@ -6,13 +6,67 @@
 
 // What the `data` column of a row means, by family.
 enum { // data of the rows of module "dtype"
-  DQ_element, DQ_scalar, DQ_bits, DQ_name, DQ_shape, DQ_numel, DQ_mantissa, DQ_itemsize,
-  DQ_fp8, DQ_fp8e4nv, DQ_fp8e5, DQ_fp16, DQ_bf16, DQ_fp32, DQ_fp64, DQ_float, DQ_int, DQ_bool, DQ_sint, DQ_uint, DQ_ptr, DQ_block,
-  DQ_is_fp8e4b15, DQ_standard, DQ_void, DQ_int8, DQ_int16, DQ_int32, DQ_int64, DQ_uint8, DQ_uint16, DQ_uint32, DQ_uint64,
-  DQ_min, DQ_max, DQ_const
+  DQ_element,
+  DQ_scalar,
+  DQ_bits,
+  DQ_name,
+  DQ_shape,
+  DQ_numel,
+  DQ_mantissa,
+  DQ_itemsize,
+  DQ_fp8,
+  DQ_fp8e4nv,
+  DQ_fp8e5,
+  DQ_fp16,
+  DQ_bf16,
+  DQ_fp32,
+  DQ_fp64,
+  DQ_float,
+  DQ_int,
+  DQ_bool,
+  DQ_sint,
+  DQ_uint,
+  DQ_ptr,
+  DQ_block,
+  DQ_is_fp8e4b15,
+  DQ_standard,
+  DQ_void,
+  DQ_int8,
+  DQ_int16,
+  DQ_int32,
+  DQ_int64,
+  DQ_uint8,
+  DQ_uint16,
+  DQ_uint32,
+  DQ_uint64,
+  DQ_min,
+  DQ_max,
+  DQ_const
 };
-enum { LD_log1p, LD_expm1, LD_tan, LD_sinh, LD_cosh, LD_log10, LD_exp10, LD_isnan, LD_isinf, LD_finite, LD_round, LD_copysign, LD_pow,
-       LD_fmod, LD_popc, LD_clz, LD_ffs, LD_rcp, LD_silu, LD_erfc, LD_hypot, LD_signbit };
+enum {
+  LD_log1p,
+  LD_expm1,
+  LD_tan,
+  LD_sinh,
+  LD_cosh,
+  LD_log10,
+  LD_exp10,
+  LD_isnan,
+  LD_isinf,
+  LD_finite,
+  LD_round,
+  LD_copysign,
+  LD_pow,
+  LD_fmod,
+  LD_popc,
+  LD_clz,
+  LD_ffs,
+  LD_rcp,
+  LD_silu,
+  LD_erfc,
+  LD_hypot,
+  LD_signbit
+};
 // libdevice: what is made of other functions
 enum { AT_add, AT_max, AT_min, AT_and, AT_or, AT_xor, AT_xchg };
 // atomics
@@ -24,16 +78,16 @@ enum { SH_group = 3, SH_nbi = 4, SH_get = 8 }; // SH_group: an IrGroup
 #undef BUILTIN
 
 // Shared by the families.
-Value *dim_scalar(Lower *L, Value *v, FrontDtype d, const char *what, Loc loc);
-bool seq_items(Lower *L, Call *c, int i, int max, Value **out, int *n); // a sequence or a single value
-Value *splat_number(Lower *L, const Elem *e, double d, const Type *like, Loc loc);
-Value *reshape_to(Lower *L, Value *v, int rank, const int32_t *shape, bool reorder, Loc loc);
-Value *math_call(Lower *L, IrMath fn, Value *x, Loc loc);
+Value *front_dim_scalar(Lower *L, Value *v, FrontDtype d, const char *what, Loc loc);
+bool front_seq_items(Lower *L, Call *c, int i, int max, Value **out, int *n); // a sequence or a single value
+Value *front_splat_number(Lower *L, const Elem *e, double d, const Type *like, Loc loc);
+Value *front_reshape_to(Lower *L, Value *v, int rank, const int32_t *shape, bool reorder, Loc loc);
+Value *front_math_call(Lower *L, IrMath fn, Value *x, Loc loc);
 bool arg_axis(Lower *L, Call *c, int i, int rank, int *out); // accepts negative axes
-void set_cache_attrs(Lower *L, IrOp *op, Call *c, int icache, int ievict, int ivolatile);
-bool parse_order(Lower *L, Call *c, int i, IrOrder dflt, IrOrder *out);
-bool parse_scope(Lower *L, Call *c, int i, IrScope dflt, IrScope *out);
-Value *tile_arange(Lower *L, int64_t start, int64_t end, Loc loc);
-Value *thread_id(Lower *L, IrOpKind k, int axis, const char *why, Loc loc);
+void front_set_cache_attrs(Lower *L, IrOp *op, Call *c, int icache, int ievict, int ivolatile);
+bool front_parse_order(Lower *L, Call *c, int i, IrOrder dflt, IrOrder *out);
+bool front_parse_scope(Lower *L, Call *c, int i, IrScope dflt, IrScope *out);
+Value *front_tile_arange(Lower *L, int64_t start, int64_t end, Loc loc);
+Value *front_thread_id(Lower *L, IrOpKind k, int axis, const char *why, Loc loc);
 
 #endif

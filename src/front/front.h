@@ -26,15 +26,23 @@ int front_dtype_bits(FrontDtype d);
 bool front_dtype_is_unsigned(FrontDtype d);
 
 // A compile-time value.
-typedef enum FrontConstKind { FCONST_NONE, FCONST_BOOL, FCONST_INT, FCONST_FLOAT, FCONST_STR, FCONST_DTYPE, FCONST_FUNC,
-                              FCONST_TUPLE } FrontConstKind;
+typedef enum FrontConstKind {
+  FCONST_NONE,
+  FCONST_BOOL,
+  FCONST_INT,
+  FCONST_FLOAT,
+  FCONST_STR,
+  FCONST_DTYPE,
+  FCONST_FUNC,
+  FCONST_TUPLE
+} FrontConstKind;
 typedef struct FrontConst {
   FrontConstKind kind;
-  int64_t i;         // INT, BOOL
-  bool is_unsigned;  // INT: i holds a uint64_t
-  double f;          // FLOAT
-  const char *s;     // STR; FUNC: name of a function of the file
-  FrontDtype dtype;  // DTYPE
+  int64_t i;                      // INT, BOOL
+  bool is_unsigned;               // INT: i holds a uint64_t
+  double f;                       // FLOAT
+  const char *s;                  // STR; FUNC: name of a function of the file
+  FrontDtype dtype;               // DTYPE
   const struct FrontConst *items; // TUPLE
   int nitems;
 } FrontConst;
@@ -52,9 +60,9 @@ typedef struct FrontSpec {
   FrontConst value;
   FrontDtype dtype;
   int64_t divisible;
-  int rank;                         // DESC
-  int32_t block[IR_MAX_RANK];       // DESC
-  const struct FrontSpec *items;    // TUPLE
+  int rank;                      // DESC
+  int32_t block[IR_MAX_RANK];    // DESC
+  const struct FrontSpec *items; // TUPLE
   int nitems;
 } FrontSpec;
 
@@ -68,7 +76,7 @@ typedef struct FrontOptions {
   bool no_asserts;                     // device_assert compiles to nothing
   const FrontGlobal *globals;
   int nglobals;
-  const char *const *search;           // folders where imported modules are looked for, after the file's own folder
+  const char *const *search; // folders where imported modules are looked for, after the file's own folder
   int nsearch;
 } FrontOptions;
 typedef struct FrontSource {
@@ -81,17 +89,17 @@ typedef struct FrontSource {
 typedef struct FrontParam {
   const char *name, *annotation; // annotation as written, NULL where absent
   Loc loc;
-  bool is_constexpr;             // annotated tl.constexpr
-  bool no_specialize;            // fixed type or do_not_specialize: an int 1 stays a run-time value
-  int dtype;                     // a dtype annotation's FrontDtype, or -1
+  bool is_constexpr;  // annotated tl.constexpr
+  bool no_specialize; // fixed type or do_not_specialize: an int 1 stays a run-time value
+  int dtype;          // a dtype annotation's FrontDtype, or -1
   bool has_default;
-  bool default_known;            // dflt holds it
+  bool default_known; // dflt holds it
   FrontConst dflt;
 } FrontParam;
 typedef struct FrontKernel {
   const char *name;
   Loc loc;
-  bool called;                   // another jit function of the file calls it
+  bool called; // another jit function of the file calls it
   FrontParam *params;
   int nparams;
 } FrontKernel;
@@ -100,7 +108,8 @@ typedef struct FrontKernels {
   int n;
 } FrontKernels;
 // All jit functions of a file, in order.
-Status front_list(Arena *a, Diags *d, IrCtx *ctx, const FrontSource *src, const FrontOptions *o, FrontKernels *out);
+Status front_list(Arena *a, Diags *d, IrCtx *ctx, const FrontSource *src, const FrontOptions *o,
+                  FrontKernels *out);
 // The kernel of that name, or with NULL the only jit function that no other one calls. NULL (with a diagnostic that
 // lists the names) where there is none or more than one.
 const FrontKernel *front_pick(const FrontKernels *k, const char *name, const FrontSource *src, Diags *d);
@@ -115,8 +124,8 @@ FrontSpec front_spec_pointer(const FrontParam *p, FrontDtype elem, uint64_t addr
 // Lowers one kernel and the helpers it needs into a new module at the tile stage. Parameters without a spec take their
 // default. The kernel's IR parameters are the non-constant ones, in order, tuples item by item.
 // ST_COMPILE: see d. The module lives in a; sources are registered in d.
-Status front_compile(Arena *a, Diags *d, IrCtx *ctx, const FrontSource *src, const char *kernel, const FrontSpec *specs,
-                     int nspecs, const FrontOptions *o, IrModule **out);
+Status front_compile(Arena *a, Diags *d, IrCtx *ctx, const FrontSource *src, const char *kernel,
+                     const FrontSpec *specs, int nspecs, const FrontOptions *o, IrModule **out);
 
 // The syntax tree as text, one node a line.
 Status front_dump_ast(Arena *a, Diags *d, IrCtx *ctx, const FrontSource *src, char **out);

@@ -20,12 +20,12 @@
 #include "front/parse.h"
 
 enum {
-  FRONT_MAX_CALLS = 64,         // helpers calling helpers
-  FRONT_MAX_EVAL = 1500,        // nested C calls of the evaluator
-  FRONT_MAX_STEPS = 2000000,    // statements lowered in one compile: unrolling ends here
-  FRONT_MAX_UNROLL = 65536,     // trips of one unrolled loop
-  FRONT_MAX_FILES = 64,         // imported files
-  FRONT_MAX_ARGS = 24           // of a library function
+  FRONT_MAX_CALLS = 64,      // helpers calling helpers
+  FRONT_MAX_EVAL = 1500,     // nested C calls of the evaluator
+  FRONT_MAX_STEPS = 2000000, // statements lowered in one compile: unrolling ends here
+  FRONT_MAX_UNROLL = 65536,  // trips of one unrolled loop
+  FRONT_MAX_FILES = 64,      // imported files
+  FRONT_MAX_ARGS = 24        // of a library function
 };
 
 // ---- types ---------------------------------------------------------------------------------------
@@ -36,12 +36,12 @@ typedef struct DtInfo {
   uint8_t bits;
   DtKind kind;
 } DtInfo;
-extern const DtInfo dt_info[FDT_COUNT];
+extern const DtInfo front_dtypes[FDT_COUNT];
 
 // What one element of a value is: a number type, or a pointer. Interned: equal types are one pointer.
 typedef struct Elem {
-  FrontDtype dt;            // of the number; FDT_void for a pointer
-  const struct Elem *to;    // pointee, or NULL for a number
+  FrontDtype dt;         // of the number; FDT_void for a pointer
+  const struct Elem *to; // pointee, or NULL for a number
 } Elem;
 // The type of a run-time value: a scalar (rank 0) or a tile.
 typedef struct Type {
@@ -52,15 +52,19 @@ typedef struct Type {
 } Type;
 
 static inline bool elem_is_ptr(const Elem *e) { return e->to != NULL; }
-static inline DtKind elem_kind(const Elem *e) { return e->to ? DTK_NAMED : dt_info[e->dt].kind; }
+static inline DtKind elem_kind(const Elem *e) { return e->to ? DTK_NAMED : front_dtypes[e->dt].kind; }
 static inline bool elem_is_int(const Elem *e) { // bool counts
   const DtKind k = elem_kind(e);
   return k == DTK_BOOL || k == DTK_SINT || k == DTK_UINT;
 }
-static inline bool elem_is_float(const Elem *e) { return elem_kind(e) == DTK_FLOAT || elem_kind(e) == DTK_FP8; }
-static inline bool elem_is_unsigned(const Elem *e) { return elem_kind(e) == DTK_UINT || elem_kind(e) == DTK_BOOL; }
+static inline bool elem_is_float(const Elem *e) {
+  return elem_kind(e) == DTK_FLOAT || elem_kind(e) == DTK_FP8;
+}
+static inline bool elem_is_unsigned(const Elem *e) {
+  return elem_kind(e) == DTK_UINT || elem_kind(e) == DTK_BOOL;
+}
 static inline bool elem_is_bool(const Elem *e) { return elem_kind(e) == DTK_BOOL; }
-static inline int elem_bits(const Elem *e) { return e->to ? 64 : dt_info[e->dt].bits; }
+static inline int elem_bits(const Elem *e) { return e->to ? 64 : front_dtypes[e->dt].bits; }
 
 // ---- values ----------------------------------------------------------------------------------------
 typedef struct Value Value;
@@ -72,17 +76,22 @@ typedef Vec(Value *) ValueVec;
 
 typedef enum ValueKind {
   VAL_POISON, // an error was reported
-  VAL_NONE, VAL_BOOL, VAL_INT, VAL_FLOAT, VAL_STR, VAL_ELLIPSIS,
-  VAL_DTYPE,    // an element type (x.dtype, tl.float32) or, with rank >= 0, a whole type (x.type)
-  VAL_FUNC,     // a function of a file
-  VAL_BUILTIN,  // a library function
-  VAL_METHOD,   // self.name: a library function or method with its first argument bound
-  VAL_LIB,      // a library module: triton.language ...
-  VAL_FILE,     // a module that is a file of ours
-  VAL_OPAQUE,   // something of the host program that no kernel can use
-  VAL_TUPLE,    // also lists; fields name the items of a named tuple
+  VAL_NONE,
+  VAL_BOOL,
+  VAL_INT,
+  VAL_FLOAT,
+  VAL_STR,
+  VAL_ELLIPSIS,
+  VAL_DTYPE,   // an element type (x.dtype, tl.float32) or, with rank >= 0, a whole type (x.type)
+  VAL_FUNC,    // a function of a file
+  VAL_BUILTIN, // a library function
+  VAL_METHOD,  // self.name: a library function or method with its first argument bound
+  VAL_LIB,     // a library module: triton.language ...
+  VAL_FILE,    // a module that is a file of ours
+  VAL_OPAQUE,  // something of the host program that no kernel can use
+  VAL_TUPLE,   // also lists; fields name the items of a named tuple
   VAL_DICT,
-  VAL_RANGE,    // range(...), tl.range(...), tl.static_range(...)
+  VAL_RANGE, // range(...), tl.range(...), tl.static_range(...)
   VAL_SLICE,
   VAL_CLASS,    // an aggregate or named-tuple class
   VAL_OBJECT,   // an instance of an aggregate
@@ -101,11 +110,11 @@ typedef struct Why {
 
 typedef struct Func { // a def, and how it is meant to be called
   ModFile *file;
-  const Node *def;      // AST_FuncDef or AST_Lambda
+  const Node *def; // AST_FuncDef or AST_Lambda
   const Str *name;
   enum { FUNC_JIT, FUNC_CONSTEXPR, FUNC_PLAIN } kind; // decorated; @constexpr_function; undecorated
-  Value *self_class;    // VAL_CLASS whose method this is, or NULL
-  struct Env *closure;  // a def or lambda inside a function: its environment
+  Value *self_class;                                  // VAL_CLASS whose method this is, or NULL
+  struct Env *closure;                                // a def or lambda inside a function: its environment
 } Func;
 
 typedef struct RangeSpec {
@@ -117,7 +126,8 @@ typedef struct RangeSpec {
 
 typedef struct BlockPtr { // leaves, in this order: base, shape[], strides[], offsets[]
   int rank;
-  Value *base, *shape[IR_MAX_RANK], *strides[IR_MAX_RANK], *offsets[IR_MAX_RANK]; // i64, i64, i64 (or i32) scalars
+  Value *base, *shape[IR_MAX_RANK], *strides[IR_MAX_RANK],
+      *offsets[IR_MAX_RANK]; // i64, i64, i64 (or i32) scalars
   int32_t block[IR_MAX_RANK];
   int order[IR_MAX_RANK];
 } BlockPtr;
@@ -185,8 +195,8 @@ struct Value {
 };
 
 typedef struct Binding {
-  Value *value;   // NULL: the name has no one meaning here
-  bool is_const;  // annotated tl.constexpr
+  Value *value;     // NULL: the name has no one meaning here
+  bool is_const;    // annotated tl.constexpr
   const char *gone; // value NULL: why the name means nothing here
 } Binding;
 typedef struct Env { // names of a function, in one Map from Str to Binding
@@ -197,27 +207,27 @@ typedef struct Env { // names of a function, in one Map from Str to Binding
 // ---- files -----------------------------------------------------------------------------------------
 typedef struct Global { // one way a module-level name is bound; later ones first
   enum { GLOBAL_FUNC, GLOBAL_CLASS, GLOBAL_EXPR, GLOBAL_IMPORT, GLOBAL_FROM } kind;
-  const Node *node;   // FuncDef, ClassDef, the value expression, Alias
-  const Node *stmt;   // the whole statement
-  int item;           // GLOBAL_EXPR: index into a tuple target, or -1
-  Value *value;       // evaluated, or NULL
-  bool busy;          // being evaluated
-  bool constexpr_;    // annotated tl.constexpr
+  const Node *node; // FuncDef, ClassDef, the value expression, Alias
+  const Node *stmt; // the whole statement
+  int item;         // GLOBAL_EXPR: index into a tuple target, or -1
+  Value *value;     // evaluated, or NULL
+  bool busy;        // being evaluated
+  bool constexpr_;  // annotated tl.constexpr
   struct Global *earlier;
 } Global;
 struct ModFile {
   const Str *path, *dir;
   uint32_t source;
   const Node *module;
-  Map names;          // Str to Global
+  Map names; // Str to Global
   Vec(const Str *) order;
   Vec(const Node *) stars; // from m import *
   ModFile *next;
 };
 Status modfile_load(Front *f, const FrontSource *src, ModFile **out);
 Value *modfile_lookup(Lower *L, ModFile *m, const Str *name); // NULL: no such name
-bool func_is_jit(Front *f, ModFile *m, const Node *def);
-const Func *func_of_def(Front *f, ModFile *m, const Node *def);
+bool front_func_is_jit(Front *f, ModFile *m, const Node *def);
+const Func *front_func_of_def(Front *f, ModFile *m, const Node *def);
 // The library module of that dotted name ("triton.language"), or NULL.
 Value *lib_module(Front *f, const char *dotted);
 const char *lib_key(const char *dotted); // key of its rows in builtins.def; NULL: no such library
@@ -244,7 +254,7 @@ struct Front {
   Vec(const Elem *) pointers;
   ModFile *files, *main;
   int nfiles, star_depth;
-  int quiet;         // errors are swallowed: module-level code of the host
+  int quiet; // errors are swallowed: module-level code of the host
   Instance *instances;
   Map builtins;      // Str "module.name" to Builtin
   Map libs;          // Str to Value
@@ -252,9 +262,9 @@ struct Front {
   Map classes;       // Node to Value
   Vec(Loc) reported; // where an error was reported already
   int64_t steps;
-  int calls;         // depth of helper calls
-  int depth;         // of the evaluator
-  int serial;        // for names
+  int calls;  // depth of helper calls
+  int depth;  // of the evaluator
+  int serial; // for names
   Value *none, *poison, *vtrue, *vfalse;
   const Str *s_ret, *s_brk; // pseudo variables: the value to return, and whether to leave the loop
 };
@@ -270,12 +280,12 @@ typedef struct Cont Cont;
 
 struct Lower {
   Front *f;
-  IrBuilder b;           // b.block NULL: evaluating at module level, no code
+  IrBuilder b; // b.block NULL: evaluating at module level, no code
   IrFunc *ir;
-  IrOp *entry;           // once-a-program values are made behind this op (NULL: at the start)
-  Value *ids[16];        // program_id and the like, made once in the entry
+  IrOp *entry;    // once-a-program values are made behind this op (NULL: at the start)
+  Value *ids[16]; // program_id and the like, made once in the entry
   Env *env;
-  ModFile *file;         // whose globals are visible
+  ModFile *file; // whose globals are visible
   const Func *func;
   const ThreadCtl *thread;
   bool keep_const;       // inlined: a return value stays a constant
@@ -286,19 +296,19 @@ struct Lower {
 
 // ---- diagnostics ----------------------------------------------------------------------------------------------
 // Reports an error once per place, and yields poison.
-Value *err(Lower *L, Loc loc, const char *fmt, ...) DT_PRINTF(3, 4);
+Value *front_err(Lower *L, Loc loc, const char *fmt, ...) DT_PRINTF(3, 4);
 // The error, then a hint.
-Value *err_hint(Lower *L, Loc loc, const char *hint, const char *fmt, ...) DT_PRINTF(4, 5);
-bool err_fresh(Front *f, Loc loc); // was nothing reported there yet? (marks it)
+Value *front_err_hint(Lower *L, Loc loc, const char *hint, const char *fmt, ...) DT_PRINTF(4, 5);
+bool front_err_fresh(Front *f, Loc loc); // was nothing reported there yet? (marks it)
 
 // ---- types.c ------------------------------------------------------------------------------------------------------
 const Elem *elem_number(Front *f, FrontDtype d);
 const Elem *elem_pointer(Front *f, const Elem *to);
-const char *elem_text(Front *f, const Elem *e);      // "fp16", "*fp32": as people of Triton write it
-const char *type_text(Front *f, const Type *t);      // "fp16[128, 64]"
-const char *shape_text(Front *f, int rank, const int32_t *shape);
-const IrType *ir_of(Front *f, const Type *t);
-IrDtype ir_pointee(const Elem *to); // dtype that memory behind a pointer to `to` holds in the IR
+const char *elem_text(Front *f, const Elem *e); // "fp16", "*fp32": as people of Triton write it
+const char *type_text(Front *f, const Type *t); // "fp16[128, 64]"
+const char *front_shape_text(Front *f, int rank, const int32_t *shape);
+const IrType *front_ir_of(Front *f, const Type *t);
+IrDtype front_ir_pointee(const Elem *to); // dtype that memory behind a pointer to `to` holds in the IR
 const Type *type_scalar(Front *f, const Elem *e, bool thread);
 const Type *type_tile(Front *f, const Elem *e, int rank, const int32_t *shape);
 const Type *type_with_elem(Front *f, const Type *t, const Elem *e);
@@ -306,11 +316,12 @@ bool type_same_shape(const Type *x, const Type *y);
 typedef enum Promote { PROMOTE_OK, PROMOTE_MIXED_SIGN, PROMOTE_BAD } Promote;
 // The type that a binary operator computes in. x_number: x is a Python number, which gives way to a tensor of equal or
 // higher kind. div: the operator is / or %.
-Promote promote(Front *f, const Elem *x, bool x_number, const Elem *y, bool y_number, bool div, const Elem **out);
-const Elem *promote_ints(Front *f, const Elem *x, const Elem *y);
+Promote front_promote(Front *f, const Elem *x, bool x_number, const Elem *y, bool y_number, bool div,
+                      const Elem **out);
+const Elem *front_promote_ints(Front *f, const Elem *x, const Elem *y);
 const Elem *elem_of_int(Front *f, AstInt v);   // i32, u32, i64, u64 by value; NULL: too large
 const Elem *elem_of_float(Front *f, double v); // f32, or f64 outside its normal range
-bool int_fits(const Elem *e, AstInt v);
+bool front_int_fits(const Elem *e, AstInt v);
 
 // ---- value.c ------------------------------------------------------------------------------------------------------
 Value *val_new(Front *f, ValueKind k);
@@ -329,10 +340,10 @@ static inline bool val_is_const(const Value *v) { return v->kind >= VAL_NONE && 
 static inline bool val_is_scalar(const Value *v) { return v->kind == VAL_RT && !v->rt.type->rank; }
 static inline bool val_is_tile(const Value *v) { return v->kind == VAL_RT && v->rt.type->rank > 0; }
 static inline bool val_is_thread(const Value *v) { return v->kind == VAL_RT && v->rt.type->thread; }
-bool val_equal(const Value *a, const Value *b);         // compile-time equality, structural
-const char *val_kind_text(Front *f, const Value *v);    // "a fp16[128] tile", "an int constant", for messages
+bool val_equal(const Value *a, const Value *b);      // compile-time equality, structural
+const char *val_kind_text(Front *f, const Value *v); // "a fp16[128] tile", "an int constant", for messages
 const char *val_repr(Front *f, const Value *v, bool quote); // Python's str() or repr()
-char *val_signature(Front *f, const Value *v);          // distinguishes instantiations
+char *val_signature(Front *f, const Value *v);              // distinguishes instantiations
 Value *val_of_const(Front *f, ModFile *m, const FrontConst *c);
 
 // A value's run-time parts, in a fixed order, and the same value around other parts.
@@ -345,48 +356,54 @@ typedef Vec(Leaf) LeafVec;
 void val_leaves(Front *f, const Value *v, LeafVec *out);
 Value *val_rebuild(Front *f, const Value *like, const Leaf *leaves, uint32_t *at);
 
-Binding *env_find(const Env *e, const Str *name);       // this scope only
+Binding *env_find(const Env *e, const Str *name); // this scope only
 void env_set(Front *f, Env *e, const Str *name, Value *v, bool is_const);
 void env_set_gone(Front *f, Env *e, const Str *name, const char *why);
 Env *env_new(Front *f, Env *outer);
 Env *env_copy(Front *f, const Env *e);
 
 // ---- emit.c: all take and return values, and report at loc --------------------------------------------------------------
-IrBuilder *at(Lower *L, Loc loc);                       // the builder, its ops marked with loc; NULL-safe check by no_code
-bool no_code(Lower *L, Loc loc);                        // reports that code cannot stand at module level
-Value *to_rt(Lower *L, Value *v, Loc loc);              // numbers become scalars; poison for what cannot
-Value *const_of(Lower *L, const Elem *e, const Value *number, Loc loc); // the number as a scalar of type e
-Value *raise_level(Lower *L, Value *v, Loc loc);        // scalar to thread level
-Value *as_level(Lower *L, Value *v, bool thread, Loc loc);
-Value *cast_to(Lower *L, Value *v, const Elem *to, bool rtz, Loc loc);
-Value *bitcast_to(Lower *L, Value *v, const Elem *to, Loc loc);
-Value *broadcast_to(Lower *L, Value *v, int rank, const int32_t *shape, Loc loc);
-bool broadcast_pair(Lower *L, Value **x, Value **y, Loc loc);
-bool broadcast_shape(int rx, const int32_t *sx, int ry, const int32_t *sy, int *rank, int32_t *shape);
-Value *binary_op(Lower *L, AstOp op, Value *x, Value *y, Loc loc);
-Value *unary_op(Lower *L, AstOp op, Value *x, Loc loc);
-Value *const_binary(Lower *L, AstOp op, const Value *x, const Value *y, Loc loc); // both compile-time
-Value *minimum_maximum(Lower *L, bool max, Value *x, Value *y, bool nan, Loc loc);
-Value *select_op(Lower *L, Value *c, Value *x, Value *y, Loc loc);
-Value *condition(Lower *L, Value *v, Loc loc);          // an i1 scalar RT, or a VAL_BOOL
-Value *int_scalar(Lower *L, Value *v, FrontDtype d, const char *what, Loc loc); // a scalar integer cast to d
-IrValue *rt_i32(Lower *L, Value *v, const char *what, Loc loc);
-bool tiles_allowed(Lower *L, Loc loc, const char *what); // reports a tile operation under thread control
-bool is_uniform(Lower *L, const Value *v, Loc loc, const char *what); // reports a thread value where a program value must be
-Value *emit_result(Lower *L, IrValue *ir, const Type *t, const Why *why);
-const Why *why_of(const Value *a, const Value *b);
-const Why *why_new(Front *f, Loc loc, const char *text);
+IrBuilder *front_at(Lower *L, Loc loc); // the builder, its ops marked with loc; NULL-safe check by no_code
+bool front_no_code(Lower *L, Loc loc);  // reports that code cannot stand at module level
+Value *front_to_rt(Lower *L, Value *v, Loc loc); // numbers become scalars; poison for what cannot
+Value *front_const_of(Lower *L, const Elem *e, const Value *number,
+                      Loc loc);                        // the number as a scalar of type e
+Value *front_raise_level(Lower *L, Value *v, Loc loc); // scalar to thread level
+Value *front_as_level(Lower *L, Value *v, bool thread, Loc loc);
+Value *front_cast_to(Lower *L, Value *v, const Elem *to, bool rtz, Loc loc);
+Value *front_bitcast_to(Lower *L, Value *v, const Elem *to, Loc loc);
+Value *front_broadcast_to(Lower *L, Value *v, int rank, const int32_t *shape, Loc loc);
+bool front_broadcast_pair(Lower *L, Value **x, Value **y, Loc loc);
+bool front_broadcast_shape(int rx, const int32_t *sx, int ry, const int32_t *sy, int *rank, int32_t *shape);
+Value *front_binary_op(Lower *L, AstOp op, Value *x, Value *y, Loc loc);
+Value *front_unary_op(Lower *L, AstOp op, Value *x, Loc loc);
+Value *front_const_binary(Lower *L, AstOp op, const Value *x, const Value *y, Loc loc); // both compile-time
+Value *front_minimum_maximum(Lower *L, bool max, Value *x, Value *y, bool nan, Loc loc);
+Value *front_select_op(Lower *L, Value *c, Value *x, Value *y, Loc loc);
+Value *front_condition(Lower *L, Value *v, Loc loc); // an i1 scalar RT, or a VAL_BOOL
+Value *front_int_scalar(Lower *L, Value *v, FrontDtype d, const char *what,
+                        Loc loc); // a scalar integer cast to d
+IrValue *front_rt_i32(Lower *L, Value *v, const char *what, Loc loc);
+bool front_tiles_allowed(Lower *L, Loc loc,
+                         const char *what); // reports a tile operation under thread control
+bool front_is_uniform(Lower *L, const Value *v, Loc loc,
+                      const char *what); // reports a thread value where a program value must be
+Value *front_emit_result(Lower *L, IrValue *ir, const Type *t, const Why *why);
+const Why *front_why_of(const Value *a, const Value *b);
+const Why *front_why_new(Front *f, Loc loc, const char *text);
 
 // ---- lowering -----------------------------------------------------------------------------------------------------------
-Value *eval(Lower *L, const Node *n);
-Value *eval_attr(Lower *L, Value *of, const Str *name, Loc loc);
-Value *eval_subscript(Lower *L, Value *of, const NodeVec *items, bool tuple, Loc loc);
-void assign(Lower *L, const Node *target, Value *v, bool is_const);
-Value *decay(Lower *L, Value *v, Loc loc); // what a plain assignment does: numbers become run-time scalars
+Value *front_eval(Lower *L, const Node *n);
+Value *front_eval_attr(Lower *L, Value *of, const Str *name, Loc loc);
+Value *front_eval_subscript(Lower *L, Value *of, const NodeVec *items, bool tuple, Loc loc);
+void front_assign(Lower *L, const Node *target, Value *v, bool is_const);
+Value *front_decay(Lower *L, Value *v,
+                   Loc loc); // what a plain assignment does: numbers become run-time scalars
 
 typedef enum Flow { FLOW_FALL, FLOW_DONE, FLOW_BREAK, FLOW_CONTINUE } Flow;
-Flow lower_stmts(Lower *L, const NodeVec *stmts, uint32_t from, Cont *k);
-Value *lower_body(Lower *L, const Func *fn, Loc loc); // the body of fn in the present environment; its return value
+Flow front_lower_stmts(Lower *L, const NodeVec *stmts, uint32_t from, Cont *k);
+Value *front_lower_body(Lower *L, const Func *fn,
+                        Loc loc); // the body of fn in the present environment; its return value
 
 typedef struct Args { // evaluated arguments of a call
   ValueVec pos;
@@ -396,21 +413,22 @@ typedef struct Args { // evaluated arguments of a call
   Vec(Loc) kw_loc;
   bool poison;
 } Args;
-Value *eval_call(Lower *L, const Node *n);
-Value *call_value(Lower *L, Value *fn, Args *args, Loc loc);
-Value *call_inline(Lower *L, const Func *fn, Args *args, Loc loc); // into the present block, constants kept
-Value *call_inline_values(Lower *L, Value *fn, Value *const *v, uint32_t n, Loc loc);
-bool bind_params(Lower *L, const Func *fn, Args *args, Env *env, Loc loc);
-void import_stmt(Lower *L, const Node *stmt); // an import inside a function
-Value *lower_if_value(Lower *L, Value *cond, const Node *then, const Node *els, Loc loc);
+Value *front_eval_call(Lower *L, const Node *n);
+Value *front_call_value(Lower *L, Value *fn, Args *args, Loc loc);
+Value *front_call_inline(Lower *L, const Func *fn, Args *args,
+                         Loc loc); // into the present block, constants kept
+Value *front_call_inline_values(Lower *L, Value *fn, Value *const *v, uint32_t n, Loc loc);
+bool front_bind_params(Lower *L, const Func *fn, Args *args, Env *env, Loc loc);
+void front_import_stmt(Lower *L, const Node *stmt); // an import inside a function
+Value *front_lower_if_value(Lower *L, Value *cond, const Node *then, const Node *els, Loc loc);
 
 // ---- the library ------------------------------------------------------------------------------------------------------------
 typedef struct Call { // a library call, its arguments bound to the row's parameters
   const Builtin *row;
   Value *v[FRONT_MAX_ARGS]; // NULL: left out
   Loc at[FRONT_MAX_ARGS];
-  ValueVec rest;            // of a row with *rest
-  Args *args;               // as written; rows with ** look here
+  ValueVec rest; // of a row with *rest
+  Args *args;    // as written; rows with ** look here
   Loc loc;
 } Call;
 struct Builtin {
@@ -420,17 +438,18 @@ struct Builtin {
   uint32_t flags;
 };
 enum {
-  BF_METHOD = 1,  // also x.name(...)
-  BF_TILE = 2,    // needs all threads: refused under thread control where a run-time value is involved
-  BF_CONST = 4,   // may be called at module level
-  BF_VALUE = 8,   // an attribute, not a function: its value is what the function returns
+  BF_METHOD = 1, // also x.name(...)
+  BF_TILE = 2,   // needs all threads: refused under thread control where a run-time value is involved
+  BF_CONST = 4,  // may be called at module level
+  BF_VALUE = 8,  // an attribute, not a function: its value is what the function returns
 };
 const Builtin *builtin_find(Front *f, const char *module, const char *name);
-const Builtin *builtin_method(Front *f, const char *name); // x.name(...) of a run-time value
+const Builtin *builtin_method(Front *f, const char *name);                // x.name(...) of a run-time value
 Value *builtin_value(Lower *L, const Builtin *row, Value *self, Loc loc); // of a BF_VALUE row
 const Builtin *builtin_rows(int *n);
-Value *call_builtin(Lower *L, const Builtin *row, Value *self, Args *args, Loc loc);
-const char *nearest_name(Front *f, const char *name, const char *const *names, uint32_t n); // NULL: none is near
+Value *front_call_builtin(Lower *L, const Builtin *row, Value *self, Args *args, Loc loc);
+const char *front_nearest_name(Front *f, const char *name, const char *const *names,
+                               uint32_t n); // NULL: none is near
 
 // Arguments that must be known at compile time. They report and return false (or the default) otherwise.
 bool arg_int(Lower *L, Call *c, int i, int64_t dflt, int64_t *out);
@@ -438,8 +457,8 @@ bool arg_bool(Lower *L, Call *c, int i, bool dflt, bool *out);
 const char *arg_str(Lower *L, Call *c, int i, const char *dflt);
 const Elem *arg_dtype(Lower *L, Call *c, int i);
 bool arg_ints(Lower *L, Call *c, int i, int max, int64_t *out, int *n); // an int or a sequence of ints
-bool arg_shape(Lower *L, Call *c, int i, int *rank, int32_t *shape);    // powers of two, at most 2^20 elements
-bool check_shape(Lower *L, int rank, const int64_t *dims, int32_t *shape, Loc loc);
+bool arg_shape(Lower *L, Call *c, int i, int *rank, int32_t *shape); // powers of two, at most 2^20 elements
+bool front_check_shape(Lower *L, int rank, const int64_t *dims, int32_t *shape, Loc loc);
 Value *arg_tile(Lower *L, Call *c, int i); // run-time; poison otherwise
 
 #endif

@@ -9,22 +9,22 @@ struct Cont {
   enum { CONT_BLOCK, CONT_UNROLL } kind;
   const NodeVec *stmts; // BLOCK: the statements from `from` on
   uint32_t from;
-  Unroll *unroll;       // UNROLL: the trips after `trip`
+  Unroll *unroll; // UNROLL: the trips after `trip`
   uint32_t trip;
-  Cont *up;             // what follows that; NULL: the end of the function or loop body
+  Cont *up; // what follows that; NULL: the end of the function or loop body
 };
-void cont_run(Lower *L, Cont *k, Flow fl);
-Flow unroll_from(Lower *L, Unroll *u, uint32_t trip, Cont *k);
-Flow lower_for(Lower *L, const Node *n, Cont *rest);
-void lower_while(Lower *L, const Node *n);
+void front_cont_run(Lower *L, Cont *k, Flow fl);
+Flow front_unroll_from(Lower *L, Unroll *u, uint32_t trip, Cont *k);
+Flow front_lower_for(Lower *L, const Node *n, Cont *rest);
+void front_lower_while(Lower *L, const Node *n);
 
 typedef struct Side { // one of the two places that values come from
   IrBuilder b;
   Loc loc;
 } Side;
-Side side_at_end(IrBlock *b, Loc loc);
+Side front_side_at_end(IrBlock *b, Loc loc);
 // Gives two values one structure: equal constants, or leaves of equal types up to level. False: they have none.
-bool unify(Lower *L, Side *a, Value *x, Side *b, Value *y, Value **ux, Value **uy);
-IrValue *leaf_at_level(Lower *L, Side *s, const Leaf *l, bool thread);
+bool front_unify(Lower *L, Side *a, Value *x, Side *b, Value *y, Value **ux, Value **uy);
+IrValue *front_leaf_at_level(Lower *L, Side *s, const Leaf *l, bool thread);
 
 #endif

@@ -7,14 +7,14 @@
 // ---- names -----------------------------------------------------------------------------------------
 static Value *undefined_name(Lower *L, const Node *n) {
   Front *f = L->f;
-  if (!err_fresh(f, n->loc)) return f->poison;
+  if (!front_err_fresh(f, n->loc)) return f->poison;
   Vec(const char *) names = {0};
   for (const Env *e = L->env; e; e = e->outer)
     for (uint32_t i = 0; i < e->map.entries.len; i++)
       if (e->map.entries.data[i].key != MAP_GONE)
         vec_push(f->a, &names, ((const Str *)(uintptr_t)e->map.entries.data[i].key)->s);
   for (uint32_t i = 0; i < L->file->order.len; i++) vec_push(f->a, &names, L->file->order.data[i]->s);
-  const char *near = nearest_name(f, n->name->s, names.data, names.len);
+  const char *near = front_nearest_name(f, n->name->s, names.data, names.len);
   diag(f->d, DIAG_ERROR, n->loc, "'%s' is not defined", n->name->s);
   if (near) diag_hint(f->d, "did you mean '%s'?", near);
   return f->poison;
@@ -26,7 +26,7 @@ static Value *eval_name(Lower *L, const Node *n) {
     const Binding *b = env_find(e, n->name);
     if (!b) continue;
     if (b->value) return b->value;
-    return err(L, n->loc, "'%s' %s", n->name->s, b->gone);
+    return front_err(L, n->loc, "'%s' %s", n->name->s, b->gone);
   }
   Value *v = modfile_lookup(L, L->file, n->name);
   if (v) return v;
@@ -40,14 +40,14 @@ static Value *eval_name(Lower *L, const Node *n) {
 // ---- attributes ------------------------------------------------------------------------------------
 static Value *no_attr(Lower *L, Value *of, const Str *name, const char *key, Loc loc) {
   Front *f = L->f;
-  if (!err_fresh(f, loc)) return f->poison;
+  if (!front_err_fresh(f, loc)) return f->poison;
   int n;
   const Builtin *rows = builtin_rows(&n);
   Vec(const char *) names = {0};
   for (int i = 0; i < n; i++)
     if (!strcmp(rows[i].module, key) || (!strcmp(key, "tensor") && (rows[i].flags & BF_METHOD)))
       vec_push(f->a, &names, rows[i].name);
-  const char *near = nearest_name(f, name->s, names.data, names.len);
+  const char *near = front_nearest_name(f, name->s, names.data, names.len);
   if (of->kind == VAL_LIB)
     diag(f->d, DIAG_ERROR, loc, "'%s.%s' is not supported", of->s->s, name->s);
   else
@@ -94,44 +94,43 @@ static Value *class_member(Lower *L, Value *cls, const Str *name) {
   for (uint32_t i = c->def->list2.len; i-- > 0;) {
     const Node *s = c->def->list2.data[i];
     if (s->kind == AST_FuncDef && s->name == name) {
-      Func *fn = arena_copy(f->a, func_of_def(f, c->file, s), sizeof *fn);
+      Func *fn = arena_copy(f->a, front_func_of_def(f, c->file, s), sizeof *fn);
       fn->self_class = cls;
       Value *v = val_new(f, VAL_FUNC);
       v->func = fn;
       return v;
     }
-    const Node *value = s->kind == AST_Assign && s->list.data[0]->kind == AST_Name && s->list.data[0]->name == name ? s->a
-                        : s->kind == AST_AnnAssign && s->a->kind == AST_Name && s->a->name == name                  ? s->c
-                                                                                                                      : NULL;
+    const Node *value =
+        s->kind == AST_Assign && s->list.data[0]->kind == AST_Name && s->list.data[0]->name == name ? s->a
+        : s->kind == AST_AnnAssign && s->a->kind == AST_Name && s->a->name == name                  ? s->c
+                                                                                                    : NULL;
     if (!value) continue;
     Lower M = {.f = f, .file = c->file, .env = env_new(f, NULL), .keep_const = true};
-    Value *v = eval(&M, value);
+    Value *v = front_eval(&M, value);
     return v;
   }
   return NULL;
 }
 
-Value *eval_attr(Lower *L, Value *of, const Str *name, Loc loc) {
+Value *front_eval_attr(Lower *L, Value *of, const Str *name, Loc loc) {
   Front *f = L->f;
   Value *v = NULL;
   switch (of->kind) {
   case VAL_POISON: return of;
-  case VAL_LIB:
-    v = lib_attr(f, of->s, name->s);
-    return v ? v : no_attr(L, of, name, lib_key(of->s->s), loc);
+  case VAL_LIB: v = lib_attr(f, of->s, name->s); return v ? v : no_attr(L, of, name, lib_key(of->s->s), loc);
   case VAL_FILE:
     v = modfile_lookup(L, of->file, name);
-    return v ? v : err(L, loc, "%s does not define '%s'", of->file->path->s, name->s);
+    return v ? v : front_err(L, loc, "%s does not define '%s'", of->file->path->s, name->s);
   case VAL_OPAQUE: return val_opaque(f, arena_printf(f->a, "%s.%s", of->s->s, name->s));
   case VAL_CLASS:
     v = class_member(L, of, name);
-    return v ? v : err(L, loc, "the class '%s' has no '%s'", of->cls->name->s, name->s);
+    return v ? v : front_err(L, loc, "the class '%s' has no '%s'", of->cls->name->s, name->s);
   case VAL_OBJECT: {
     const Class *c = of->seq.cls->cls;
     for (uint32_t i = 0; i < c->fields.len; i++)
       if (c->fields.data[i] == name) return of->seq.items[i];
     v = class_member(L, of->seq.cls, name);
-    if (!v) return err(L, loc, "'%s' has no '%s'", c->name->s, name->s);
+    if (!v) return front_err(L, loc, "'%s' has no '%s'", c->name->s, name->s);
     return v->kind == VAL_FUNC ? method_of(f, of, v) : v;
   }
   case VAL_FUNC:
@@ -141,7 +140,8 @@ Value *eval_attr(Lower *L, Value *of, const Str *name, Loc loc) {
   case VAL_TUPLE:
     for (uint32_t i = 0; of->seq.fields && i < of->seq.n; i++)
       if (of->seq.fields[i] == name) return of->seq.items[i];
-    if (of->seq.cls && (v = class_member(L, of->seq.cls, name))) return v->kind == VAL_FUNC ? method_of(f, of, v) : v;
+    if (of->seq.cls && (v = class_member(L, of->seq.cls, name)))
+      return v->kind == VAL_FUNC ? method_of(f, of, v) : v;
     break;
   default: break;
   }
@@ -157,13 +157,13 @@ Value *eval_attr(Lower *L, Value *of, const Str *name, Loc loc) {
 static bool const_index(Lower *L, const Value *v, uint32_t n, uint32_t *out, Loc loc) {
   if (v->kind == VAL_POISON) return false;
   if (v->kind != VAL_INT && v->kind != VAL_BOOL) {
-    err(L, loc, "the index must be a compile-time integer, not %s", val_kind_text(L->f, v));
+    front_err(L, loc, "the index must be a compile-time integer, not %s", val_kind_text(L->f, v));
     return false;
   }
   AstInt i = v->kind == VAL_BOOL ? v->b : v->i;
   if (i < 0) i += n;
   if (i < 0 || i >= n) {
-    err(L, loc, "index %s is out of range for %u items", val_repr(L->f, v, false), n);
+    front_err(L, loc, "index %s is out of range for %u items", val_repr(L->f, v, false), n);
     return false;
   }
   *out = (uint32_t)i;
@@ -174,7 +174,7 @@ static bool slice_bound(Lower *L, const Value *v, AstInt dflt, AstInt n, AstInt 
   *out = dflt;
   if (!v || v->kind == VAL_NONE) return true;
   if (v->kind != VAL_INT) {
-    err(L, loc, "a slice of a tuple needs compile-time integers");
+    front_err(L, loc, "a slice of a tuple needs compile-time integers");
     return false;
   }
   *out = v->i < 0 ? v->i + n : v->i;
@@ -192,7 +192,7 @@ static Value *index_tuple(Lower *L, Value *of, Value *ix, Loc loc) {
   AstInt lo, hi, step = 1;
   const AstInt n = of->seq.n;
   if (ix->slice.step && ix->slice.step->kind == VAL_INT) step = ix->slice.step->i;
-  if (step == 0) return err(L, loc, "a slice with step 0");
+  if (step == 0) return front_err(L, loc, "a slice with step 0");
   if (!slice_bound(L, ix->slice.lo, step > 0 ? 0 : n - 1, n, &lo, loc) ||
       !slice_bound(L, ix->slice.hi, step > 0 ? n : -1, n, &hi, loc))
     return f->poison;
@@ -209,7 +209,7 @@ static bool is_full_slice(const Value *v) {
 // x[:, None]: `:` keeps an axis, None makes one of size 1.
 static Value *index_tile(Lower *L, Value *of, const ValueVec *ix, Loc loc) {
   Front *f = L->f;
-  of = to_rt(L, of, loc);
+  of = front_to_rt(L, of, loc);
   if (of->kind == VAL_POISON) return of;
   const Type *t = of->rt.type;
   uint32_t kept = 0;
@@ -219,14 +219,15 @@ static Value *index_tile(Lower *L, Value *of, const ValueVec *ix, Loc loc) {
     if (is_full_slice(v))
       kept++;
     else if (v->kind != VAL_NONE && v->kind != VAL_ELLIPSIS)
-      return err_hint(L, loc,
-                      t->rank ? "single elements of a tile are reached by tl.gather, by tl.sum(tl.where(...)), or in "
-                                "dl.simt_exec_region"
-                              : NULL,
-                      "%s is indexed by `:` and None only", val_kind_text(f, of));
+      return front_err_hint(
+          L, loc,
+          t->rank ? "single elements of a tile are reached by tl.gather, by tl.sum(tl.where(...)), or in "
+                    "dl.simt_exec_region"
+                  : NULL,
+          "%s is indexed by `:` and None only", val_kind_text(f, of));
   }
   if (kept > (uint32_t)t->rank)
-    return err(L, loc, "%u axes are indexed, but %s has %d", kept, val_kind_text(f, of), t->rank);
+    return front_err(L, loc, "%u axes are indexed, but %s has %d", kept, val_kind_text(f, of), t->rank);
   int32_t shape[IR_MAX_RANK];
   int rank = 0, axis = 0, fresh[IR_MAX_RANK], nfresh = 0;
   const int rest = t->rank - (int)kept;
@@ -238,15 +239,15 @@ static Value *index_tile(Lower *L, Value *of, const ValueVec *ix, Loc loc) {
     if (!end && ix->data[i]->kind == VAL_ELLIPSIS && !spread) take = rest, spread = true;
     if (!end && is_full_slice(ix->data[i])) take = 1;
     const bool none = !end && ix->data[i]->kind == VAL_NONE;
-    if (rank + take + none > IR_MAX_RANK) return err(L, loc, "a tile has at most %d axes", IR_MAX_RANK);
+    if (rank + take + none > IR_MAX_RANK) return front_err(L, loc, "a tile has at most %d axes", IR_MAX_RANK);
     for (int k = 0; k < take; k++) shape[rank++] = t->shape[axis++];
     if (none) fresh[nfresh++] = rank, shape[rank++] = 1;
   }
-  if (!t->rank) return broadcast_to(L, of, rank, shape, loc);
+  if (!t->rank) return front_broadcast_to(L, of, rank, shape, loc);
   if (!nfresh) return of;
-  if (!tiles_allowed(L, loc, "a tile operation")) return f->poison;
+  if (!front_tiles_allowed(L, loc, "a tile operation")) return f->poison;
   IrValue *ir = of->rt.ir;
-  for (int i = 0; i < nfresh; i++) ir = ir_expand_dims(at(L, loc), ir, fresh[i]);
+  for (int i = 0; i < nfresh; i++) ir = ir_expand_dims(front_at(L, loc), ir, fresh[i]);
   return val_rt(f, ir, type_tile(f, t->elem, rank, shape), NULL);
 }
 
@@ -254,25 +255,26 @@ static Value *index_tile(Lower *L, Value *of, const ValueVec *ix, Loc loc) {
 static Value *index_mem(Lower *L, Value *of, const ValueVec *ix, Loc loc) {
   Front *f = L->f;
   const Type *t = of->mem.type;
-  if (ix->len != (uint32_t)t->rank) return err(L, loc, "%u indices for %s", ix->len, shape_text(f, t->rank, t->shape));
+  if (ix->len != (uint32_t)t->rank)
+    return front_err(L, loc, "%u indices for %s", ix->len, front_shape_text(f, t->rank, t->shape));
   IrValue *ops[1 + IR_MAX_RANK] = {of->mem.ir};
   const Why *why = NULL;
   for (uint32_t i = 0; i < ix->len; i++) {
-    Value *v = raise_level(L, int_scalar(L, ix->data[i], FDT_int32, "an index", loc), loc);
+    Value *v = front_raise_level(L, front_int_scalar(L, ix->data[i], FDT_int32, "an index", loc), loc);
     if (v->kind != VAL_RT) return f->poison;
     ops[1 + i] = v->rt.ir;
     why = v->rt.why ? v->rt.why : why;
   }
   const Type *et = type_scalar(f, t->elem, true);
-  const IrType *rt = ir_of(f, et);
-  IrOp *op = ir_build(at(L, loc), OP_mem_get, 1 + ix->len, ops, 1, &rt, 0);
+  const IrType *rt = front_ir_of(f, et);
+  IrOp *op = ir_build(front_at(L, loc), OP_mem_get, 1 + ix->len, ops, 1, &rt, 0);
   return val_rt(f, ir_result(op, 0), et, why);
 }
 
-Value *eval_subscript(Lower *L, Value *of, const NodeVec *items, bool tuple, Loc loc) {
+Value *front_eval_subscript(Lower *L, Value *of, const NodeVec *items, bool tuple, Loc loc) {
   Front *f = L->f;
   ValueVec ix = {0};
-  for (uint32_t i = 0; i < items->len; i++) vec_push(f->a, &ix, eval(L, items->data[i]));
+  for (uint32_t i = 0; i < items->len; i++) vec_push(f->a, &ix, front_eval(L, items->data[i]));
   if (ix.len == 1 && ix.data[0]->kind == VAL_TUPLE && of->kind != VAL_DICT) { // x[(a, b)]
     const Value *t = ix.data[0];
     ix.len = 0;
@@ -286,27 +288,31 @@ Value *eval_subscript(Lower *L, Value *of, const NodeVec *items, bool tuple, Loc
   case VAL_OPAQUE: return val_opaque(f, arena_printf(f->a, "%s[...]", of->s->s));
   case VAL_TUPLE:
     if (ix.len == 1 && !tuple) return index_tuple(L, of, ix.data[0], loc);
-    return err(L, loc, "a tuple takes one index");
+    return front_err(L, loc, "a tuple takes one index");
   case VAL_DICT:
     for (uint32_t i = 0; ix.len == 1 && i < of->seq.n; i++)
       if (ix.data[0]->kind == VAL_STR && of->seq.fields[i] == ix.data[0]->s) return of->seq.items[i];
-    return err(L, loc, "the dictionary has no such key");
+    return front_err(L, loc, "the dictionary has no such key");
   case VAL_STR: {
     uint32_t i;
-    if (ix.len != 1 || ix.data[0]->kind == VAL_SLICE || !const_index(L, ix.data[0], of->s->len, &i, loc)) return f->poison;
+    if (ix.len != 1 || ix.data[0]->kind == VAL_SLICE || !const_index(L, ix.data[0], of->s->len, &i, loc))
+      return f->poison;
     return val_str(f, arena_printf(f->a, "%c", of->s->s[i]));
   }
   case VAL_MEM: {
     bool element = true;
-    for (uint32_t i = 0; i < ix.len; i++) element &= ix.data[i]->kind == VAL_RT || ix.data[i]->kind == VAL_INT;
+    for (uint32_t i = 0; i < ix.len; i++)
+      element &= ix.data[i]->kind == VAL_RT || ix.data[i]->kind == VAL_INT;
     if (element) return index_mem(L, of, &ix, loc);
     return index_tile(L, of, &ix, loc);
   }
   case VAL_RT:
   case VAL_INT:
   case VAL_FLOAT: return index_tile(L, of, &ix, loc);
-  case VAL_FUNC: return err_hint(L, loc, "call a helper directly: helper(x, y)", "a kernel cannot launch another kernel");
-  default: return err(L, loc, "%s cannot be indexed", val_kind_text(f, of));
+  case VAL_FUNC:
+    return front_err_hint(L, loc, "call a helper directly: helper(x, y)",
+                          "a kernel cannot launch another kernel");
+  default: return front_err(L, loc, "%s cannot be indexed", val_kind_text(f, of));
   }
 }
 
@@ -318,14 +324,14 @@ static Value *eval_items(Lower *L, const NodeVec *items, bool list) {
   for (uint32_t i = 0; i < items->len; i++) {
     const Node *n = items->data[i];
     if (n->kind != AST_Star) {
-      vec_push(f->a, &v, eval(L, n));
+      vec_push(f->a, &v, front_eval(L, n));
       continue;
     }
-    Value *t = eval(L, n->a);
+    Value *t = front_eval(L, n->a);
     if (t->kind == VAL_TUPLE)
       for (uint32_t k = 0; k < t->seq.n; k++) vec_push(f->a, &v, t->seq.items[k]);
     else if (t->kind != VAL_POISON)
-      err(L, n->loc, "only a tuple can be unpacked with *, not %s", val_kind_text(f, t)), poison = true;
+      front_err(L, n->loc, "only a tuple can be unpacked with *, not %s", val_kind_text(f, t)), poison = true;
   }
   return poison ? f->poison : val_tuple(f, v.data, v.len, list);
 }
@@ -335,16 +341,16 @@ static Value *eval_dict(Lower *L, const Node *n) {
   ValueVec v = {0};
   Vec(const Str *) keys = {0};
   for (uint32_t i = 0; i < n->list.len; i++) {
-    Value *item = eval(L, n->list2.data[i]);
+    Value *item = front_eval(L, n->list2.data[i]);
     if (n->list.data[i]->kind == AST_Star) {
-      if (item->kind != VAL_DICT) return err(L, n->loc, "only a dictionary can be unpacked with **");
+      if (item->kind != VAL_DICT) return front_err(L, n->loc, "only a dictionary can be unpacked with **");
       for (uint32_t k = 0; k < item->seq.n; k++) {
         vec_push(f->a, &v, item->seq.items[k]);
         vec_push(f->a, &keys, item->seq.fields[k]);
       }
       continue;
     }
-    const Value *key = eval(L, n->list.data[i]);
+    const Value *key = front_eval(L, n->list.data[i]);
     if (key->kind == VAL_POISON) return f->poison;
     vec_push(f->a, &v, item);
     vec_push(f->a, &keys, key->kind == VAL_STR ? key->s : str_cstr(f->strings, val_repr(f, key, true)));
@@ -394,10 +400,11 @@ static Value *eval_fstr(Lower *L, const Node *n) {
       s = arena_printf(f->a, "%s%s", s, p->name->s);
       continue;
     }
-    if (p->kind != AST_FValue) return err(L, p->loc, "%s is not supported", p->name->s);
-    const Value *v = eval(L, p->a);
+    if (p->kind != AST_FValue) return front_err(L, p->loc, "%s is not supported", p->name->s);
+    const Value *v = front_eval(L, p->a);
     if (v->kind == VAL_POISON) return f->poison;
-    const char *text = p->name && val_is_number(v) ? format_number(f, v, p->name->s) : val_repr(f, v, p->op == 'r');
+    const char *text =
+        p->name && val_is_number(v) ? format_number(f, v, p->name->s) : val_repr(f, v, p->op == 'r');
     s = arena_printf(f->a, "%s%s", s, text);
   }
   return val_str(f, s);
@@ -405,7 +412,7 @@ static Value *eval_fstr(Lower *L, const Node *n) {
 
 static Value *eval_compare(Lower *L, const Node *n) {
   Front *f = L->f;
-  Value *x = eval(L, n->a), *y = eval(L, n->b);
+  Value *x = front_eval(L, n->a), *y = front_eval(L, n->b);
   if (x->kind == VAL_POISON || y->kind == VAL_POISON) return f->poison;
   Value *r;
   if (n->op == AOP_Is || n->op == AOP_IsNot) {
@@ -414,16 +421,18 @@ static Value *eval_compare(Lower *L, const Node *n) {
                       (x->kind == y->kind || !val_is_number(x));
     return val_bool(f, same == (n->op == AOP_Is));
   }
-  r = binary_op(L, (AstOp)n->op, x, y, n->loc);
+  r = front_binary_op(L, (AstOp)n->op, x, y, n->loc);
   for (uint32_t i = 0; i < n->list.len; i++) {
     const Node *m = n->list.data[i];
     if (r->kind == VAL_POISON) return r;
-    Value *z = eval(L, m->b);
-    Value *next = m->op == AOP_Is || m->op == AOP_IsNot ? err(L, m->loc, "`is` in a chain of comparisons")
-                                                        : binary_op(L, (AstOp)m->op, y, z, n->loc);
+    Value *z = front_eval(L, m->b);
+    Value *next = m->op == AOP_Is || m->op == AOP_IsNot
+                      ? front_err(L, m->loc, "`is` in a chain of comparisons")
+                      : front_binary_op(L, (AstOp)m->op, y, z, n->loc);
     if (next->kind == VAL_POISON) return next;
     if (r->kind != VAL_BOOL || next->kind != VAL_BOOL)
-      return err_hint(L, n->loc, "write (a < b) & (b < c)", "a chain of comparisons on run-time values");
+      return front_err_hint(L, n->loc, "write (a < b) & (b < c)",
+                            "a chain of comparisons on run-time values");
     r = val_bool(f, r->b && next->b);
     y = z;
   }
@@ -434,40 +443,42 @@ static Value *eval_compare(Lower *L, const Node *n) {
 static Value *logical_operand(Lower *L, Value *v, Loc loc) {
   Front *f = L->f;
   if (v->kind != VAL_RT) {
-    Value *c = condition(L, v, loc);
-    return c->kind == VAL_BOOL ? to_rt(L, c, loc) : c;
+    Value *c = front_condition(L, v, loc);
+    return c->kind == VAL_BOOL ? front_to_rt(L, c, loc) : c;
   }
-  if (elem_is_bool(v->rt.type->elem)) return to_rt(L, v, loc);
-  return err_hint(L, loc, "compare with 0: (x != 0), and combine with & and |",
-                  "`and` and `or` need conditions, not %s", type_text(f, v->rt.type));
+  if (elem_is_bool(v->rt.type->elem)) return front_to_rt(L, v, loc);
+  return front_err_hint(L, loc, "compare with 0: (x != 0), and combine with & and |",
+                        "`and` and `or` need conditions, not %s", type_text(f, v->rt.type));
 }
 
 static Value *eval_boolop(Lower *L, const Node *n) {
   Front *f = L->f;
-  Value *x = eval(L, n->a);
+  Value *x = front_eval(L, n->a);
   if (x->kind == VAL_POISON) return x;
-  if (x->kind == VAL_OPAQUE) return !L->b.block ? x : err(L, n->loc, "%s cannot be used in a kernel", val_kind_text(f, x));
+  if (x->kind == VAL_OPAQUE)
+    return !L->b.block ? x : front_err(L, n->loc, "%s cannot be used in a kernel", val_kind_text(f, x));
   if (x->kind != VAL_RT && x->kind != VAL_MEM) {
-    const Value *c = condition(L, x, n->a->loc);
+    const Value *c = front_condition(L, x, n->a->loc);
     if (c->kind != VAL_BOOL) return f->poison;
-    return c->b == (n->op == AOP_And) ? eval(L, n->b) : x;
+    return c->b == (n->op == AOP_And) ? front_eval(L, n->b) : x;
   }
-  Value *y = eval(L, n->b);
+  Value *y = front_eval(L, n->b);
   if (y->kind == VAL_POISON) return y;
   x = logical_operand(L, x, n->a->loc);
   y = logical_operand(L, y, n->b->loc);
-  return binary_op(L, n->op == AOP_And ? AOP_BitAnd : AOP_BitOr, x, y, n->loc);
+  return front_binary_op(L, n->op == AOP_And ? AOP_BitAnd : AOP_BitOr, x, y, n->loc);
 }
 
 static Value *eval_ifexp(Lower *L, const Node *n) {
-  Value *c = eval(L, n->a);
+  Value *c = front_eval(L, n->a);
   if (c->kind == VAL_OPAQUE && !L->b.block) return c;
-  c = condition(L, c, n->a->loc);
+  c = front_condition(L, c, n->a->loc);
   if (c->kind == VAL_POISON) return c;
-  if (c->kind == VAL_BOOL) return eval(L, c->b ? n->b : n->c);
+  if (c->kind == VAL_BOOL) return front_eval(L, c->b ? n->b : n->c);
   if (c->rt.type->rank)
-    return err_hint(L, n->a->loc, "tl.where(cond, a, b) chooses element by element", "a tile cannot be a condition");
-  return lower_if_value(L, c, n->b, n->c, n->loc);
+    return front_err_hint(L, n->a->loc, "tl.where(cond, a, b) chooses element by element",
+                          "a tile cannot be a condition");
+  return front_lower_if_value(L, c, n->b, n->c, n->loc);
 }
 
 // ---- comprehensions --------------------------------------------------------------------------------
@@ -482,37 +493,40 @@ static bool comp_items(Lower *L, Value *it, ValueVec *out, Loc loc) {
     const AstInt lo = it->range->lo->i, hi = it->range->hi->i, st = it->range->step->i;
     for (AstInt i = lo; st > 0 ? i < hi : i > hi; i += st) {
       if (out->len >= FRONT_MAX_UNROLL) {
-        err(L, loc, "more than %d trips", FRONT_MAX_UNROLL);
+        front_err(L, loc, "more than %d trips", FRONT_MAX_UNROLL);
         return false;
       }
       vec_push(f->a, out, val_int(f, i));
     }
     return true;
   }
-  if (it->kind != VAL_POISON) err(L, loc, "a comprehension runs over tuples and compile-time ranges, not %s", val_kind_text(f, it));
+  if (it->kind != VAL_POISON)
+    front_err(L, loc, "a comprehension runs over tuples and compile-time ranges, not %s",
+              val_kind_text(f, it));
   return false;
 }
 
 static bool comp_run(Lower *L, const Node *n, uint32_t clause, ValueVec *out) {
   Front *f = L->f;
   if (++f->steps > FRONT_MAX_STEPS) {
-    err(L, n->loc, "the program unrolls to more than %d statements", FRONT_MAX_STEPS);
+    front_err(L, n->loc, "the program unrolls to more than %d statements", FRONT_MAX_STEPS);
     return false;
   }
   if (clause == n->list.len) {
-    vec_push(f->a, out, eval(L, n->a));
+    vec_push(f->a, out, front_eval(L, n->a));
     return vec_last(out)->kind != VAL_POISON;
   }
   const Node *c = n->list.data[clause];
   if (c->kind == AST_CompIf) {
-    const Value *k = condition(L, eval(L, c->a), c->loc);
-    if (k->kind == VAL_RT) err(L, c->loc, "the condition of a comprehension must be known at compile time");
+    const Value *k = front_condition(L, front_eval(L, c->a), c->loc);
+    if (k->kind == VAL_RT)
+      front_err(L, c->loc, "the condition of a comprehension must be known at compile time");
     return k->kind == VAL_BOOL && (!k->b || comp_run(L, n, clause + 1, out));
   }
   ValueVec items = {0};
-  if (!comp_items(L, eval(L, c->b), &items, c->loc)) return false;
+  if (!comp_items(L, front_eval(L, c->b), &items, c->loc)) return false;
   for (uint32_t i = 0; i < items.len; i++) {
-    assign(L, c->a, items.data[i], false);
+    front_assign(L, c->a, items.data[i], false);
     if (!comp_run(L, n, clause + 1, out)) return false;
   }
   return true;
@@ -547,26 +561,26 @@ static Value *eval_inner(Lower *L, const Node *n) {
   case AST_Tuple: return eval_items(L, &n->list, false);
   case AST_List: return eval_items(L, &n->list, true);
   case AST_Dict: return eval_dict(L, n);
-  case AST_Attr: return eval_attr(L, eval(L, n->a), n->name, n->loc);
-  case AST_Subscript: return eval_subscript(L, eval(L, n->a), &n->list, n->op, n->loc);
+  case AST_Attr: return front_eval_attr(L, front_eval(L, n->a), n->name, n->loc);
+  case AST_Subscript: return front_eval_subscript(L, front_eval(L, n->a), &n->list, n->op, n->loc);
   case AST_Slice: {
     Value *v = val_new(f, VAL_SLICE);
-    v->slice.lo = n->a ? eval(L, n->a) : NULL;
-    v->slice.hi = n->b ? eval(L, n->b) : NULL;
-    v->slice.step = n->c ? eval(L, n->c) : NULL;
+    v->slice.lo = n->a ? front_eval(L, n->a) : NULL;
+    v->slice.hi = n->b ? front_eval(L, n->b) : NULL;
+    v->slice.step = n->c ? front_eval(L, n->c) : NULL;
     return v;
   }
-  case AST_Call: return eval_call(L, n);
-  case AST_Unary: return unary_op(L, (AstOp)n->op, eval(L, n->a), n->loc);
+  case AST_Call: return front_eval_call(L, n);
+  case AST_Unary: return front_unary_op(L, (AstOp)n->op, front_eval(L, n->a), n->loc);
   case AST_Binary: {
-    Value *x = eval(L, n->a);
-    return binary_op(L, (AstOp)n->op, x, eval(L, n->b), n->loc);
+    Value *x = front_eval(L, n->a);
+    return front_binary_op(L, (AstOp)n->op, x, front_eval(L, n->b), n->loc);
   }
   case AST_BoolOp: return eval_boolop(L, n);
   case AST_Compare: return eval_compare(L, n);
   case AST_IfExp: return eval_ifexp(L, n);
   case AST_Named: {
-    Value *v = decay(L, eval(L, n->a), n->loc);
+    Value *v = front_decay(L, front_eval(L, n->a), n->loc);
     env_set(f, L->env, n->name, v, false);
     return v;
   }
@@ -582,15 +596,16 @@ static Value *eval_inner(Lower *L, const Node *n) {
     return v;
   }
   case AST_ListComp: return eval_listcomp(L, n);
-  case AST_Other: return err(L, n->loc, "%s is not supported in kernels", n->name->s);
-  default: return err(L, n->loc, "%s is not supported here", ast_kind_name(n->kind));
+  case AST_Other: return front_err(L, n->loc, "%s is not supported in kernels", n->name->s);
+  default: return front_err(L, n->loc, "%s is not supported here", ast_kind_name(n->kind));
   }
 }
 
-Value *eval(Lower *L, const Node *n) {
+Value *front_eval(Lower *L, const Node *n) {
   Front *f = L->f;
   if (!n) return f->none;
-  if (f->depth >= FRONT_MAX_EVAL) return err(L, n->loc, "the program nests or recurses more than %d levels deep", FRONT_MAX_EVAL);
+  if (f->depth >= FRONT_MAX_EVAL)
+    return front_err(L, n->loc, "the program nests or recurses more than %d levels deep", FRONT_MAX_EVAL);
   f->depth++;
   Value *v = eval_inner(L, n);
   f->depth--;

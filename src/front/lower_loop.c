@@ -9,18 +9,18 @@
 
 struct Unroll {
   const Node *loop;
-  ValueVec items;            // of a tuple; otherwise
-  AstInt lo, step, trips;    // a range
+  ValueVec items;         // of a tuple; otherwise
+  AstInt lo, step, trips; // a range
 };
 
 // ---- unrolled --------------------------------------------------------------------------------------
-Flow unroll_from(Lower *L, Unroll *u, uint32_t trip, Cont *k) {
+Flow front_unroll_from(Lower *L, Unroll *u, uint32_t trip, Cont *k) {
   Front *f = L->f;
   for (; trip < u->trips; trip++) {
     Value *v = u->items.len ? u->items.data[trip] : val_int(f, u->lo + (AstInt)trip * u->step);
-    assign(L, u->loop->a, v, false);
+    front_assign(L, u->loop->a, v, false);
     Cont more = {.kind = CONT_UNROLL, .unroll = u, .trip = trip, .up = k};
-    const Flow fl = lower_stmts(L, &u->loop->list, 0, &more);
+    const Flow fl = front_lower_stmts(L, &u->loop->list, 0, &more);
     if (fl == FLOW_DONE) return FLOW_DONE;
     if (fl == FLOW_BREAK) break;
   }
@@ -34,18 +34,19 @@ static Flow unroll(Lower *L, const Node *n, const Value *it, Cont *rest) {
   if (it->kind == VAL_TUPLE) {
     for (uint32_t i = 0; i < it->seq.n; i++) vec_push(f->a, &u->items, it->seq.items[i]);
     u->trips = it->seq.n;
-    return unroll_from(L, u, 0, rest);
+    return front_unroll_from(L, u, 0, rest);
   }
   const RangeSpec *r = it->range;
   if (r->lo->kind != VAL_INT || r->hi->kind != VAL_INT || r->step->kind != VAL_INT) {
     const Value *bad = r->lo->kind != VAL_INT ? r->lo : r->hi->kind != VAL_INT ? r->hi : r->step;
     if (bad->kind != VAL_POISON)
-      err_hint(L, n->b->loc, "use range or tl.range, or a tl.constexpr bound",
-               "tl.static_range is unrolled while compiling, so its bounds cannot be %s", val_kind_text(f, bad));
+      front_err_hint(L, n->b->loc, "use range or tl.range, or a tl.constexpr bound",
+                     "tl.static_range is unrolled while compiling, so its bounds cannot be %s",
+                     val_kind_text(f, bad));
     return FLOW_FALL;
   }
   if (!r->step->i) {
-    err(L, n->b->loc, "a range with step 0");
+    front_err(L, n->b->loc, "a range with step 0");
     return FLOW_FALL;
   }
   const AstInt span = r->step->i > 0 ? r->hi->i - r->lo->i : r->lo->i - r->hi->i;
@@ -54,11 +55,11 @@ static Flow unroll(Lower *L, const Node *n, const Value *it, Cont *rest) {
   u->step = r->step->i;
   u->trips = span <= 0 ? 0 : (span + step - 1) / step;
   if (u->trips > FRONT_MAX_UNROLL) {
-    err_hint(L, n->b->loc, "use tl.range", "tl.static_range would be unrolled %s times; the most is %d",
-             val_repr(f, val_int(f, u->trips), false), FRONT_MAX_UNROLL);
+    front_err_hint(L, n->b->loc, "use tl.range", "tl.static_range would be unrolled %s times; the most is %d",
+                   val_repr(f, val_int(f, u->trips), false), FRONT_MAX_UNROLL);
     return FLOW_FALL;
   }
-  return unroll_from(L, u, 0, rest);
+  return front_unroll_from(L, u, 0, rest);
 }
 
 // ---- carried values --------------------------------------------------------------------------------
@@ -85,7 +86,7 @@ typedef struct Loop {
 
 static Value *rt_numbers(Lower *L, Value *v, Loc loc) {
   Front *f = L->f;
-  if (val_is_number(v)) return to_rt(L, v, loc);
+  if (val_is_number(v)) return front_to_rt(L, v, loc);
   if (v->kind != VAL_TUPLE && v->kind != VAL_OBJECT) return v;
   Value *t = arena_copy(f->a, v, sizeof *v);
   t->seq.items = arena_array(f->a, Value *, v->seq.n + 1);
@@ -137,7 +138,8 @@ static void loop_begin(Lower *L, Loop *lp, const Node *n, const NodeVec *body, c
     val_leaves(f, c.init, &leaves);
     guess(L, c.init, &fixed);
     c.n = leaves.len;
-    for (uint32_t k = 0; k < leaves.len; k++) vec_push(f->a, &lp->parts, ((Part){.init = leaves.data[k], .fixed = fixed.data[k]}));
+    for (uint32_t k = 0; k < leaves.len; k++)
+      vec_push(f->a, &lp->parts, ((Part){.init = leaves.data[k], .fixed = fixed.data[k]}));
     vec_push(f->a, &lp->carries, c);
     vec_push(f->a, &lp->exits, c.name);
   }
@@ -161,7 +163,7 @@ static void push_inits(Lower *L, Loop *lp, IrValues *ops) {
     if (p->fixed) continue;
     const Type *t = part_type(L, lp, p);
     IrValue *v = p->init.ir;
-    if (t && !t->rank && t->thread && !p->init.type->thread) v = ir_to_thread(at(L, lp->loc), v);
+    if (t && !t->rank && t->thread && !p->init.type->thread) v = ir_to_thread(front_at(L, lp->loc), v);
     vec_push(L->f->a, ops, v);
   }
 }
@@ -174,7 +176,7 @@ static void bind_args(Lower *L, Loop *lp, IrBlock *b) {
     const Type *t = part_type(L, lp, p);
     p->arg = p->init;
     if (p->fixed) continue;
-    IrValue *a = ir_block_arg(b, t ? ir_of(f, t) : p->init.ir->type, NULL);
+    IrValue *a = ir_block_arg(b, t ? front_ir_of(f, t) : p->init.ir->type, NULL);
     p->arg = (Leaf){a, t, p->init.why ? p->init.why : lp->why};
   }
   for (uint32_t i = 0; i < lp->carries.len; i++) {
@@ -201,16 +203,19 @@ static bool next_values(Lower *L, Loop *lp, IrValues *out) {
     Side side = {.b = L->b, .loc = lp->loc};
     bool ok = next != NULL;
     if (ok) {
-      ok = unify(L, &side, next, &side, c->arg, &un, &ua);
+      ok = front_unify(L, &side, next, &side, c->arg, &un, &ua);
       L->b = side.b;
     }
     if (!ok) {
       if (next)
-        err_hint(L, lp->loc, "give it its final type before the loop, e.g. acc = tl.zeros((M, N), dtype=tl.float32)",
-                 "'%s' is %s before the loop but %s after one trip; a loop keeps types and shapes", c->name->s,
-                 val_kind_text(f, c->init), val_kind_text(f, next));
+        front_err_hint(
+            L, lp->loc,
+            "give it its final type before the loop, e.g. acc = tl.zeros((M, N), dtype=tl.float32)",
+            "'%s' is %s before the loop but %s after one trip; a loop keeps types and shapes", c->name->s,
+            val_kind_text(f, c->init), val_kind_text(f, next));
       else
-        err(L, lp->loc, "'%s' is carried by the loop, but %s", c->name->s, b && b->gone ? b->gone : "is lost in its body");
+        front_err(L, lp->loc, "'%s' is carried by the loop, but %s", c->name->s,
+                  b && b->gone ? b->gone : "is lost in its body");
       un = c->arg;
     }
     if (un->kind == VAL_POISON) un = c->arg;
@@ -229,7 +234,7 @@ static bool next_values(Lower *L, Loop *lp, IrValues *out) {
         p->init.why = p->init.why ? p->init.why : l->why;
         holds = false;
       }
-      vec_push(f->a, out, leaf_at_level(L, &side, l, arg_thread));
+      vec_push(f->a, out, front_leaf_at_level(L, &side, l, arg_thread));
       L->b = side.b;
     }
   }
@@ -242,7 +247,7 @@ static void carried_types(Lower *L, Loop *lp, IrTypes *out) {
     const Part *p = &lp->parts.data[i];
     if (p->fixed) continue;
     const Type *t = part_type(L, lp, p);
-    vec_push(L->f->a, out, t ? ir_of(L->f, t) : p->init.ir->type);
+    vec_push(L->f->a, out, t ? front_ir_of(L->f, t) : p->init.ir->type);
   }
 }
 
@@ -257,7 +262,8 @@ static void check_tiles(Lower *L, Loop *lp) {
       p->fixed = true;
       const ThreadCtl ctl = {lp->why, lp->loc}, *outer = L->thread;
       L->thread = &ctl;
-      tiles_allowed(L, lp->loc, arena_printf(L->f->a, "the tile '%s', which this loop changes,", c->name->s));
+      front_tiles_allowed(L, lp->loc,
+                          arena_printf(L->f->a, "the tile '%s', which this loop changes,", c->name->s));
       L->thread = outer;
     }
   }
@@ -292,7 +298,8 @@ static void drop_inner_names(Lower *L, const Loop *lp, const Env *body) {
     if (b->value && b->value->kind == VAL_POISON)
       env_set(f, L->env, n, f->poison, false);
     else
-      env_set_gone(f, L->env, n, arena_printf(f->a, "is defined only inside the loop in line %u", lp->loc.line));
+      env_set_gone(f, L->env, n,
+                   arena_printf(f->a, "is defined only inside the loop in line %u", lp->loc.line));
   }
 }
 
@@ -306,13 +313,13 @@ static bool run_body(Lower *L, Loop *lp, const ThreadCtl *ctl, IrValues *next, V
   L->in_loop = true;
   if (lp->thread) L->thread = ctl;
   if (lp->breaks) env_set(f, L->env, f->s_brk, f->vfalse, false);
-  const Flow fl = lower_stmts(L, &lp->node->list, 0, NULL);
+  const Flow fl = front_lower_stmts(L, &lp->node->list, 0, NULL);
   if (fl == FLOW_BREAK) env_set(f, L->env, f->s_brk, f->vtrue, false);
   const bool ok = next_values(L, lp, next);
   const Binding *b = lp->breaks ? env_find(L->env, f->s_brk) : NULL;
   *brk = b && b->value ? b->value : f->vfalse;
   if ((*brk)->kind != VAL_BOOL && (*brk)->kind != VAL_RT) *brk = f->vfalse;
-  if (lp->breaks) *brk = to_rt(L, *brk, lp->loc);
+  if (lp->breaks) *brk = front_to_rt(L, *brk, lp->loc);
   L->exits = exits;
   L->in_loop = in_loop;
   L->thread = outer;
@@ -334,35 +341,37 @@ static bool count_of(Lower *L, const RangeSpec *r, Count *c, Loc loc) {
   for (int i = 0; i < 3; i++) {
     if (v[i]->kind == VAL_POISON) return false;
     if (v[i]->kind == VAL_RT && (v[i]->rt.type->rank || !elem_is_int(v[i]->rt.type->elem))) {
-      err(L, loc, "%s must be an integer scalar, not %s", names[i], val_kind_text(f, v[i]));
+      front_err(L, loc, "%s must be an integer scalar, not %s", names[i], val_kind_text(f, v[i]));
       return false;
     }
     if (v[i]->kind != VAL_RT && v[i]->kind != VAL_INT && v[i]->kind != VAL_BOOL) {
-      err(L, loc, "%s must be an integer, not %s", names[i], val_kind_text(f, v[i]));
+      front_err(L, loc, "%s must be an integer, not %s", names[i], val_kind_text(f, v[i]));
       return false;
     }
-    const Elem *ei = v[i]->kind == VAL_RT ? v[i]->rt.type->elem : v[i]->kind == VAL_INT ? elem_of_int(f, v[i]->i) : NULL;
+    const Elem *ei = v[i]->kind == VAL_RT    ? v[i]->rt.type->elem
+                     : v[i]->kind == VAL_INT ? elem_of_int(f, v[i]->i)
+                                             : NULL;
     if (!ei || elem_bits(ei) < 32) ei = elem_number(f, FDT_int32);
-    e = e ? promote_ints(f, e, ei) : ei;
+    e = e ? front_promote_ints(f, e, ei) : ei;
   }
   c->down = v[2]->kind == VAL_INT && v[2]->i < 0;
   if (v[2]->kind == VAL_INT && !v[2]->i) {
-    err(L, loc, "a range with step 0");
+    front_err(L, loc, "a range with step 0");
     return false;
   }
   if (c->down && elem_is_unsigned(e)) e = elem_number(f, elem_bits(e) == 32 ? FDT_int32 : FDT_int64);
   c->elem = e;
-  c->lo = cast_to(L, v[0], e, false, loc);
-  c->hi = cast_to(L, v[1], e, false, loc);
-  c->step = cast_to(L, v[2], e, false, loc);
+  c->lo = front_cast_to(L, v[0], e, false, loc);
+  c->hi = front_cast_to(L, v[1], e, false, loc);
+  c->step = front_cast_to(L, v[2], e, false, loc);
   return c->lo->kind == VAL_RT && c->hi->kind == VAL_RT && c->step->kind == VAL_RT;
 }
 
 static void raise_count(Lower *L, Count *c, Loop *lp) {
   if (!lp->thread) return;
-  c->lo = raise_level(L, c->lo, lp->loc);
-  c->hi = raise_level(L, c->hi, lp->loc);
-  c->step = raise_level(L, c->step, lp->loc);
+  c->lo = front_raise_level(L, c->lo, lp->loc);
+  c->hi = front_raise_level(L, c->hi, lp->loc);
+  c->step = front_raise_level(L, c->step, lp->loc);
 }
 
 static void set_hints(IrOp *op, const RangeSpec *r, const Elem *e) {
@@ -388,20 +397,20 @@ static void counted(Lower *L, Loop *lp, Count c, const RangeSpec *r) {
     vec_push(f->a, &ops, c.step->rt.ir);
     push_inits(L, lp, &ops);
     carried_types(L, lp, &types);
-    IrOp *op = ir_build(at(L, lp->loc), OP_for, ops.len, ops.data, types.len, types.data, 1);
+    IrOp *op = ir_build(front_at(L, lp->loc), OP_for, ops.len, ops.data, types.len, types.data, 1);
     set_hints(op, r, c.elem);
     IrBlock *body = op->regions[0];
     const Type *it = type_scalar(f, c.elem, lp->thread);
-    Value *iv = val_rt(f, ir_block_arg(body, ir_of(f, it), NULL), it, lp->why);
+    Value *iv = val_rt(f, ir_block_arg(body, front_ir_of(f, it), NULL), it, lp->why);
     L->env = env_copy(f, before);
     bind_args(L, lp, body);
     L->b = ir_builder_at_end(body);
-    assign(L, lp->node->a, iv, false);
+    front_assign(L, lp->node->a, iv, false);
     IrValues next = {0};
     Value *brk;
     done = run_body(L, lp, &ctl, &next, &brk);
     const Env *inner = L->env;
-    if (done) ir_yield(at(L, lp->loc), next.len, next.data);
+    if (done) ir_yield(front_at(L, lp->loc), next.len, next.data);
     L->env = before;
     L->b = saved;
     if (done) {
@@ -431,42 +440,48 @@ static void counted_break(Lower *L, Loop *lp, Count c) {
     vec_push(f->a, &types, c.lo->rt.ir->type);
     push_inits(L, lp, &ops);
     carried_types(L, lp, &types);
-    vec_push(f->a, &ops, const_of(L, i1, f->vfalse, lp->loc)->rt.ir);
+    vec_push(f->a, &ops, front_const_of(L, i1, f->vfalse, lp->loc)->rt.ir);
     vec_push(f->a, &types, vec_last(&ops)->type);
-    IrOp *op = ir_build(at(L, lp->loc), OP_while, ops.len, ops.data, types.len, types.data, 2);
+    IrOp *op = ir_build(front_at(L, lp->loc), OP_while, ops.len, ops.data, types.len, types.data, 2);
     IrBlock *head = op->regions[0], *body = op->regions[1];
     // head: go on while the counter is inside and nothing broke
     IrValues through = {0};
-    for (uint32_t i = 0; i < types.len; i++) vec_push(f->a, &through, ir_block_arg(head, types.data[i], NULL));
+    for (uint32_t i = 0; i < types.len; i++)
+      vec_push(f->a, &through, ir_block_arg(head, types.data[i], NULL));
     L->b = ir_builder_at_end(head);
     const bool u = elem_is_unsigned(c.elem);
-    IrValue *inside = ir_cmp(at(L, lp->loc), c.down ? CMP_sgt : u ? CMP_ult : CMP_slt, through.data[0], c.hi->rt.ir);
-    IrValue *one = ir_const_i(at(L, lp->loc), vec_last(&types), 1);
-    IrValue *whole = ir_binary(at(L, lp->loc), OP_xor, vec_last(&through), one);
-    IrValue *go = ir_binary(at(L, lp->loc), OP_and, inside, whole);
+    IrValue *inside = ir_cmp(front_at(L, lp->loc),
+                             c.down ? CMP_sgt
+                             : u    ? CMP_ult
+                                    : CMP_slt,
+                             through.data[0], c.hi->rt.ir);
+    IrValue *one = ir_const_i(front_at(L, lp->loc), vec_last(&types), 1);
+    IrValue *whole = ir_binary(front_at(L, lp->loc), OP_xor, vec_last(&through), one);
+    IrValue *go = ir_binary(front_at(L, lp->loc), OP_and, inside, whole);
     IrValues yield = {0};
     vec_push(f->a, &yield, go);
     for (uint32_t i = 0; i < through.len; i++) vec_push(f->a, &yield, through.data[i]);
-    ir_build(at(L, lp->loc), OP_cond_yield, yield.len, yield.data, 0, NULL, 0);
+    ir_build(front_at(L, lp->loc), OP_cond_yield, yield.len, yield.data, 0, NULL, 0);
     // body
     const Type *it = type_scalar(f, c.elem, lp->thread);
-    Value *iv = val_rt(f, ir_block_arg(body, ir_of(f, it), NULL), it, lp->why);
+    Value *iv = val_rt(f, ir_block_arg(body, front_ir_of(f, it), NULL), it, lp->why);
     L->env = env_copy(f, before);
     bind_args(L, lp, body);
     ir_block_arg(body, vec_last(&types), NULL);
     L->b = ir_builder_at_end(body);
     L->thread = outer;
-    assign(L, lp->node->a, iv, false);
+    front_assign(L, lp->node->a, iv, false);
     IrValues next = {0}, out = {0};
     Value *brk;
     done = run_body(L, lp, &ctl, &next, &brk);
-    if (brk->kind == VAL_RT && brk->rt.type->thread && !lp->thread) lp->thread = true, lp->why = brk->rt.why, done = false;
+    if (brk->kind == VAL_RT && brk->rt.type->thread && !lp->thread)
+      lp->thread = true, lp->why = brk->rt.why, done = false;
     const Env *inner = L->env;
     if (done) {
-      vec_push(f->a, &out, ir_binary(at(L, lp->loc), OP_add, iv->rt.ir, c.step->rt.ir));
+      vec_push(f->a, &out, ir_binary(front_at(L, lp->loc), OP_add, iv->rt.ir, c.step->rt.ir));
       for (uint32_t i = 0; i < next.len; i++) vec_push(f->a, &out, next.data[i]);
-      vec_push(f->a, &out, as_level(L, brk, lp->thread, lp->loc)->rt.ir);
-      ir_yield(at(L, lp->loc), out.len, out.data);
+      vec_push(f->a, &out, front_as_level(L, brk, lp->thread, lp->loc)->rt.ir);
+      ir_yield(front_at(L, lp->loc), out.len, out.data);
     }
     L->env = before;
     L->b = saved;
@@ -479,21 +494,23 @@ static void counted_break(Lower *L, Loop *lp, Count c) {
   }
 }
 
-Flow lower_for(Lower *L, const Node *n, Cont *rest) {
+Flow front_lower_for(Lower *L, const Node *n, Cont *rest) {
   Front *f = L->f;
-  const Value *it = eval(L, n->b);
-  if (n->list2.len) err_hint(L, n->list2.data[0]->loc, "move it behind the loop", "`else` on a loop is not supported");
-  if (it->kind == VAL_TUPLE || (it->kind == VAL_RANGE && it->range->kind == RANGE_STATIC)) return unroll(L, n, it, rest);
+  const Value *it = front_eval(L, n->b);
+  if (n->list2.len)
+    front_err_hint(L, n->list2.data[0]->loc, "move it behind the loop", "`else` on a loop is not supported");
+  if (it->kind == VAL_TUPLE || (it->kind == VAL_RANGE && it->range->kind == RANGE_STATIC))
+    return unroll(L, n, it, rest);
   AstNames names = {0};
   if (it->kind != VAL_RANGE) {
     if (it->kind != VAL_POISON)
-      err_hint(L, n->b->loc, "loop over range(...), tl.range(...), tl.static_range(...) or a tuple", "a loop cannot run over %s",
-               val_kind_text(f, it));
+      front_err_hint(L, n->b->loc, "loop over range(...), tl.range(...), tl.static_range(...) or a tuple",
+                     "a loop cannot run over %s", val_kind_text(f, it));
     ast_bound_names(f->a, &n->list, &names);
     for (uint32_t i = 0; i < names.len; i++) env_set(f, L->env, names.data[i], f->poison, false);
     return FLOW_FALL;
   }
-  if (no_code(L, n->loc)) return FLOW_FALL;
+  if (front_no_code(L, n->loc)) return FLOW_FALL;
   Loop lp = {0};
   Count c = {0};
   if (!count_of(L, it->range, &c, n->b->loc)) {
@@ -505,8 +522,8 @@ Flow lower_for(Lower *L, const Node *n, Cont *rest) {
   const Binding *old = n->a->kind == AST_Name ? env_find(L->env, n->a->name) : NULL;
   NodeVec body = n->list;
   Node carry_target = {.kind = AST_Assign};
-  if (old && old->value && !old->is_const && old->value->kind == VAL_RT && old->value->rt.type->elem == c.elem &&
-      !old->value->rt.type->rank) {
+  if (old && old->value && !old->is_const && old->value->kind == VAL_RT &&
+      old->value->rt.type->elem == c.elem && !old->value->rt.type->rank) {
     carry_target.loc = n->loc;
     vec_push(f->a, &carry_target.list, n->a);
     NodeVec both = {0};
@@ -534,25 +551,25 @@ static Value *head_condition(Lower *L, Loop *lp, IrValue *broken) {
   Front *f = L->f;
   const Node *n = lp->node;
   if (!broken) {
-    Value *c = condition(L, eval(L, n->a), n->a->loc);
+    Value *c = front_condition(L, front_eval(L, n->a), n->a->loc);
     return c;
   }
   // after a break the condition is not evaluated again
-  IrOp *op = ir_build(at(L, lp->loc), OP_if, 1, &broken, 0, NULL, 2);
+  IrOp *op = ir_build(front_at(L, lp->loc), OP_if, 1, &broken, 0, NULL, 2);
   const IrBuilder saved = L->b;
   L->b = ir_builder_at_end(op->regions[1]);
-  Value *c = condition(L, eval(L, n->a), n->a->loc);
+  Value *c = front_condition(L, front_eval(L, n->a), n->a->loc);
   if (c->kind == VAL_BOOL || c->kind == VAL_POISON) { // no code is needed for it
     L->b = saved;
     ir_erase(op);
     if (c->kind == VAL_POISON || !c->b) return c;
     const Type *t = type_scalar(f, elem_number(f, FDT_int1), L->thread != NULL);
-    IrValue *one = ir_const_i(at(L, lp->loc), broken->type, 1);
-    return val_rt(f, ir_binary(at(L, lp->loc), OP_xor, broken, one), t, lp->why);
+    IrValue *one = ir_const_i(front_at(L, lp->loc), broken->type, 1);
+    return val_rt(f, ir_binary(front_at(L, lp->loc), OP_xor, broken, one), t, lp->why);
   }
-  if (broken->type->level == LEVEL_thread) c = raise_level(L, c, lp->loc);
+  if (broken->type->level == LEVEL_thread) c = front_raise_level(L, c, lp->loc);
   ir_op_add_result(op, c->rt.ir->type);
-  ir_yield(at(L, lp->loc), 1, &c->rt.ir);
+  ir_yield(front_at(L, lp->loc), 1, &c->rt.ir);
   IrBuilder tb = ir_builder_at_end(op->regions[0]);
   tb.loc = lp->loc;
   IrValue *no = ir_const_i(&tb, c->rt.ir->type, 0);
@@ -561,10 +578,11 @@ static Value *head_condition(Lower *L, Loop *lp, IrValue *broken) {
   return val_rt(f, ir_result(op, 0), c->rt.type, c->rt.why);
 }
 
-void lower_while(Lower *L, const Node *n) {
+void front_lower_while(Lower *L, const Node *n) {
   Front *f = L->f;
-  if (n->list2.len) err_hint(L, n->list2.data[0]->loc, "move it behind the loop", "`else` on a loop is not supported");
-  if (no_code(L, n->loc)) return;
+  if (n->list2.len)
+    front_err_hint(L, n->list2.data[0]->loc, "move it behind the loop", "`else` on a loop is not supported");
+  if (front_no_code(L, n->loc)) return;
   Loop lp = {0};
   loop_begin(L, &lp, n, &n->list, n->a);
   const IrBuilder saved = L->b;
@@ -580,17 +598,18 @@ void lower_while(Lower *L, const Node *n) {
     push_inits(L, &lp, &ops);
     carried_types(L, &lp, &types);
     if (lp.breaks) {
-      vec_push(f->a, &ops, const_of(L, i1, f->vfalse, lp.loc)->rt.ir);
+      vec_push(f->a, &ops, front_const_of(L, i1, f->vfalse, lp.loc)->rt.ir);
       vec_push(f->a, &types, vec_last(&ops)->type);
     }
-    IrOp *op = ir_build(at(L, lp.loc), OP_while, ops.len, ops.data, types.len, types.data, 2);
+    IrOp *op = ir_build(front_at(L, lp.loc), OP_while, ops.len, ops.data, types.len, types.data, 2);
     IrBlock *head = op->regions[0], *body = op->regions[1];
     L->env = env_copy(f, before);
     bind_args(L, &lp, head);
     IrValue *broken = lp.breaks ? ir_block_arg(head, vec_last(&types), NULL) : NULL;
     L->b = ir_builder_at_end(head);
     Value *go = head_condition(L, &lp, broken);
-    if (go->kind == VAL_RT && go->rt.type->rank) go = err(L, n->a->loc, "a tile cannot be the condition of a loop");
+    if (go->kind == VAL_RT && go->rt.type->rank)
+      go = front_err(L, n->a->loc, "a tile cannot be the condition of a loop");
     if (go->kind == VAL_POISON || (go->kind == VAL_BOOL && !go->b)) { // never runs
       const bool poison = go->kind == VAL_POISON;
       L->thread = outer;
@@ -598,10 +617,11 @@ void lower_while(Lower *L, const Node *n) {
       L->b = saved;
       ir_erase(op);
       if (poison)
-        for (uint32_t i = 0; i < lp.carries.len; i++) env_set(f, before, lp.carries.data[i].name, f->poison, false);
+        for (uint32_t i = 0; i < lp.carries.len; i++)
+          env_set(f, before, lp.carries.data[i].name, f->poison, false);
       return;
     }
-    go = to_rt(L, go, lp.loc);
+    go = front_to_rt(L, go, lp.loc);
     IrValues through = {0}, next = {0};
     bool ok = next_values(L, &lp, &through); // := in the condition changes names
     if (go->rt.type->thread && !lp.thread) lp.thread = true, lp.why = go->rt.why, ok = false;
@@ -612,19 +632,20 @@ void lower_while(Lower *L, const Node *n) {
       vec_push(f->a, &yield, go->rt.ir);
       for (uint32_t i = 0; i < through.len; i++) vec_push(f->a, &yield, through.data[i]);
       if (broken) vec_push(f->a, &yield, broken);
-      ir_build(at(L, lp.loc), OP_cond_yield, yield.len, yield.data, 0, NULL, 0);
+      ir_build(front_at(L, lp.loc), OP_cond_yield, yield.len, yield.data, 0, NULL, 0);
       L->env = env_copy(f, before);
       bind_args(L, &lp, body);
       if (lp.breaks) ir_block_arg(body, vec_last(&types), NULL);
       L->b = ir_builder_at_end(body);
       L->thread = outer;
       ok = run_body(L, &lp, &ctl, &next, &brk);
-      if (brk->kind == VAL_RT && brk->rt.type->thread && !lp.thread) lp.thread = true, lp.why = brk->rt.why, ok = false;
+      if (brk->kind == VAL_RT && brk->rt.type->thread && !lp.thread)
+        lp.thread = true, lp.why = brk->rt.why, ok = false;
       inner = L->env;
     }
     if (ok) {
-      if (lp.breaks) vec_push(f->a, &next, as_level(L, brk, lp.thread, lp.loc)->rt.ir);
-      ir_yield(at(L, lp.loc), next.len, next.data);
+      if (lp.breaks) vec_push(f->a, &next, front_as_level(L, brk, lp.thread, lp.loc)->rt.ir);
+      ir_yield(front_at(L, lp.loc), next.len, next.data);
     }
     done = ok;
     L->thread = outer;

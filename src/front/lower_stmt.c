@@ -27,7 +27,8 @@ static bool unify_seq(Lower *L, Side *a, Value *x, Side *b, Value *y, Value **ux
   nx->seq.items = arena_array(f->a, Value *, x->seq.n + 1);
   ny->seq.items = arena_array(f->a, Value *, x->seq.n + 1);
   for (uint32_t i = 0; i < x->seq.n; i++)
-    if (!unify_into(L, a, x->seq.items[i], b, y->seq.items[i], &nx->seq.items[i], &ny->seq.items[i])) return false;
+    if (!unify_into(L, a, x->seq.items[i], b, y->seq.items[i], &nx->seq.items[i], &ny->seq.items[i]))
+      return false;
   *ux = nx, *uy = ny;
   return true;
 }
@@ -36,7 +37,7 @@ static Value *number_on_side(Lower *L, Side *s, Value *v) {
   if (!val_is_number(v) && v->kind != VAL_MEM) return v;
   const IrBuilder saved = L->b;
   L->b = s->b;
-  v = to_rt(L, v, s->loc);
+  v = front_to_rt(L, v, s->loc);
   s->b = L->b;
   L->b = saved;
   return v;
@@ -46,8 +47,8 @@ static Value *number_on_side(Lower *L, Side *s, Value *v) {
 static bool unify_into(Lower *L, Side *a, Value *x, Side *b, Value *y, Value **ux, Value **uy) {
   *ux = x, *uy = y;
   if (x == y || x->kind == VAL_POISON || y->kind == VAL_POISON) return true;
-  if (x->kind < VAL_RT && y->kind < VAL_RT && x->kind == y->kind && x->kind != VAL_TUPLE && x->kind != VAL_OBJECT &&
-      x->kind != VAL_DICT && val_equal(x, y))
+  if (x->kind < VAL_RT && y->kind < VAL_RT && x->kind == y->kind && x->kind != VAL_TUPLE &&
+      x->kind != VAL_OBJECT && x->kind != VAL_DICT && val_equal(x, y))
     return true;
   *ux = x = number_on_side(L, a, x);
   *uy = y = number_on_side(L, b, y);
@@ -66,29 +67,28 @@ static bool unify_into(Lower *L, Side *a, Value *x, Side *b, Value *y, Value **u
         memcmp(x->desc->block, y->desc->block, sizeof(int32_t) * (size_t)x->desc->rank))
       return false;
     for (int i = 0; i < x->desc->rank; i++)
-      if (!x->desc->shape[i] != !y->desc->shape[i] || !x->desc->strides[i] != !y->desc->strides[i]) return false;
+      if (!x->desc->shape[i] != !y->desc->shape[i] || !x->desc->strides[i] != !y->desc->strides[i])
+        return false;
     return true;
   default: return val_equal(x, y);
   }
 }
 
-bool unify(Lower *L, Side *a, Value *x, Side *b, Value *y, Value **ux, Value **uy) {
+bool front_unify(Lower *L, Side *a, Value *x, Side *b, Value *y, Value **ux, Value **uy) {
   return unify_into(L, a, x, b, y, ux, uy);
 }
 
-IrValue *leaf_at_level(Lower *L, Side *s, const Leaf *l, bool thread) {
+IrValue *front_leaf_at_level(Lower *L, Side *s, const Leaf *l, bool thread) {
   if (!thread || !l->type || l->type->rank || l->type->thread) return l->ir;
   const IrBuilder saved = L->b;
   L->b = s->b;
-  IrValue *ir = ir_to_thread(at(L, s->loc), l->ir);
+  IrValue *ir = ir_to_thread(front_at(L, s->loc), l->ir);
   s->b = L->b;
   L->b = saved;
   return ir;
 }
 
-Side side_at_end(IrBlock *b, Loc loc) {
-  return (Side){.b = ir_builder_at_end(b), .loc = loc};
-}
+Side front_side_at_end(IrBlock *b, Loc loc) { return (Side){.b = ir_builder_at_end(b), .loc = loc}; }
 
 // ---- branches --------------------------------------------------------------------------------------
 typedef struct Arms { // an `if` op under construction
@@ -103,9 +103,9 @@ typedef struct Arms { // an `if` op under construction
 } Arms;
 
 static void arms_begin(Lower *L, Arms *m, Value *cond, Loc loc) {
-  m->op = ir_build(at(L, loc), OP_if, 1, &cond->rt.ir, 0, NULL, 2);
-  m->side[0] = side_at_end(m->op->regions[0], loc);
-  m->side[1] = side_at_end(m->op->regions[1], loc);
+  m->op = ir_build(front_at(L, loc), OP_if, 1, &cond->rt.ir, 0, NULL, 2);
+  m->side[0] = front_side_at_end(m->op->regions[0], loc);
+  m->side[1] = front_side_at_end(m->op->regions[1], loc);
   m->thread = cond->rt.type->thread;
   m->why = cond->rt.why;
 }
@@ -113,7 +113,7 @@ static void arms_begin(Lower *L, Arms *m, Value *cond, Loc loc) {
 // Takes the two values of one name: after arms_end, the result is rebuilt from m->results beginning at *first.
 static bool arms_merge(Lower *L, Arms *m, Value *x, Value *y, Value **like) {
   Value *ux, *uy;
-  if (!unify(L, &m->side[0], x, &m->side[1], y, &ux, &uy)) return false;
+  if (!front_unify(L, &m->side[0], x, &m->side[1], y, &ux, &uy)) return false;
   *like = ux;
   if (ux == uy) return true;
   if (ux->kind == VAL_POISON || uy->kind == VAL_POISON) {
@@ -130,8 +130,8 @@ static bool arms_merge(Lower *L, Arms *m, Value *x, Value *y, Value **like) {
       thread = m->thread || t->thread || ly.data[i].type->thread;
       if (thread && !t->thread) t = type_scalar(L->f, t->elem, true);
     }
-    vec_push(L->f->a, &m->yields[0], leaf_at_level(L, &m->side[0], &lx.data[i], thread));
-    vec_push(L->f->a, &m->yields[1], leaf_at_level(L, &m->side[1], &ly.data[i], thread));
+    vec_push(L->f->a, &m->yields[0], front_leaf_at_level(L, &m->side[0], &lx.data[i], thread));
+    vec_push(L->f->a, &m->yields[1], front_leaf_at_level(L, &m->side[1], &ly.data[i], thread));
     vec_push(L->f->a, &m->types, t);
     vec_push(L->f->a, &m->whys, lx.data[i].why ? lx.data[i].why : ly.data[i].why ? ly.data[i].why : m->why);
   }
@@ -158,9 +158,9 @@ static void run_arm(Lower *L, Arms *m, int arm, const ThreadCtl *ctl) {
 }
 
 // a if c else b on a run-time condition: only one side runs.
-Value *lower_if_value(Lower *L, Value *cond, const Node *then, const Node *els, Loc loc) {
+Value *front_lower_if_value(Lower *L, Value *cond, const Node *then, const Node *els, Loc loc) {
   Front *f = L->f;
-  if (no_code(L, loc)) return f->poison;
+  if (front_no_code(L, loc)) return f->poison;
   const IrBuilder saved = L->b;
   const ThreadCtl *outer = L->thread;
   Arms m = {0};
@@ -169,7 +169,7 @@ Value *lower_if_value(Lower *L, Value *cond, const Node *then, const Node *els, 
   Value *v[2];
   for (int i = 0; i < 2; i++) {
     run_arm(L, &m, i, &ctl);
-    v[i] = eval(L, i ? els : then);
+    v[i] = front_eval(L, i ? els : then);
     m.side[i].b = L->b;
     L->thread = outer;
   }
@@ -179,7 +179,7 @@ Value *lower_if_value(Lower *L, Value *cond, const Node *then, const Node *els, 
     if (!val_is_number(v[i]) || v[1 - i]->kind != VAL_RT || v[1 - i]->rt.type->rank) continue;
     L->b = m.side[i].b;
     if (v[i]->kind != VAL_FLOAT || elem_is_float(v[1 - i]->rt.type->elem))
-      if (!elem_is_ptr(v[1 - i]->rt.type->elem)) v[i] = const_of(L, v[1 - i]->rt.type->elem, v[i], loc);
+      if (!elem_is_ptr(v[1 - i]->rt.type->elem)) v[i] = front_const_of(L, v[1 - i]->rt.type->elem, v[i], loc);
     m.side[i].b = L->b;
     L->b = saved;
   }
@@ -187,8 +187,8 @@ Value *lower_if_value(Lower *L, Value *cond, const Node *then, const Node *els, 
   const bool ok = arms_merge(L, &m, v[0], v[1], &like);
   arms_end(L, &m);
   if (!ok)
-    return err(L, loc, "the two sides of a run-time choice must have one type, but are %s and %s", val_kind_text(f, v[0]),
-               val_kind_text(f, v[1]));
+    return front_err(L, loc, "the two sides of a run-time choice must have one type, but are %s and %s",
+                     val_kind_text(f, v[0]), val_kind_text(f, v[1]));
   uint32_t at_leaf = 0;
   return v[0] == v[1] ? v[0] : arms_result(L, &m, v[0], v[1], like, &at_leaf);
 }
@@ -200,14 +200,20 @@ static Value *exit_value(Lower *L, const Env *e, const Str *name) {
 }
 
 // After the arms: every name bound in them gets its value.
-static void merge_names(Lower *L, Arms *m, const Env *before, Env *te, Env *ee, const AstNames *names, bool exits, Loc loc) {
+static void merge_names(Lower *L, Arms *m, const Env *before, Env *te, Env *ee, const AstNames *names,
+                        bool exits, Loc loc) {
   Front *f = L->f;
   Vec(Value *) likes = {0};
   Vec(const char *) gone = {0};
   for (uint32_t i = 0; i < names->len; i++) {
     const Str *n = names->data[i];
     const Binding *bx = env_find(te, n), *by = env_find(ee, n);
-    Value *x = exits ? exit_value(L, te, n) : bx ? bx->value : NULL, *y = exits ? exit_value(L, ee, n) : by ? by->value : NULL;
+    Value *x = exits ? exit_value(L, te, n)
+               : bx  ? bx->value
+                     : NULL,
+          *y = exits ? exit_value(L, ee, n)
+               : by  ? by->value
+                     : NULL;
     Value *like = NULL;
     const char *why = NULL;
     if (!x || !y) {
@@ -215,10 +221,12 @@ static void merge_names(Lower *L, Arms *m, const Env *before, Env *te, Env *ee, 
     } else if (!arms_merge(L, m, x, y, &like)) {
       const char *kx = val_kind_text(f, x), *ky = val_kind_text(f, y);
       if (n == f->s_ret) {
-        err_hint(L, loc, "make every return yield the same types", "one path returns %s, another %s", kx, ky);
+        front_err_hint(L, loc, "make every return yield the same types", "one path returns %s, another %s",
+                       kx, ky);
         like = f->poison;
       } else {
-        why = arena_printf(f->a, "is %s after one side of the `if` in line %u and %s after the other", kx, loc.line, ky);
+        why = arena_printf(f->a, "is %s after one side of the `if` in line %u and %s after the other", kx,
+                           loc.line, ky);
       }
     }
     vec_push(f->a, &likes, like);
@@ -230,7 +238,8 @@ static void merge_names(Lower *L, Arms *m, const Env *before, Env *te, Env *ee, 
     const Str *n = names->data[i];
     Value *like = likes.data[i];
     if (!like) {
-      if (exits || env_find(te, n) || env_find(ee, n) || env_find(before, n)) env_set_gone(f, L->env, n, gone.data[i]);
+      if (exits || env_find(te, n) || env_find(ee, n) || env_find(before, n))
+        env_set_gone(f, L->env, n, gone.data[i]);
       continue;
     }
     const Binding *bx = env_find(te, n), *by = env_find(ee, n);
@@ -250,23 +259,25 @@ static void poison_names(Lower *L, const NodeVec *a, const NodeVec *b) {
 static Flow lower_if(Lower *L, const Node *n, const NodeVec *stmts, uint32_t next, Cont *k) {
   Front *f = L->f;
   Cont rest = {.kind = CONT_BLOCK, .stmts = stmts, .from = next, .up = k};
-  Value *c = eval(L, n->a);
-  c = condition(L, c, n->a->loc);
+  Value *c = front_eval(L, n->a);
+  c = front_condition(L, c, n->a->loc);
   if (c->kind == VAL_RT && c->rt.type->rank) {
     if (ir_type_elems(c->rt.ir->type) == 1) {
       const Type *t = type_scalar(f, c->rt.type->elem, false);
-      const IrType *it = ir_of(f, t);
-      c = val_rt(f, ir_result(ir_build(at(L, n->loc), OP_unsplat, 1, &c->rt.ir, 1, &it, 0), 0), t, NULL);
+      const IrType *it = front_ir_of(f, t);
+      c = val_rt(f, ir_result(ir_build(front_at(L, n->loc), OP_unsplat, 1, &c->rt.ir, 1, &it, 0), 0), t,
+                 NULL);
     } else {
-      c = err_hint(L, n->a->loc, "reduce it first, e.g. with tl.max, or choose elements with tl.where",
-                   "a tile of shape %s cannot be a condition", shape_text(f, c->rt.type->rank, c->rt.type->shape));
+      c = front_err_hint(L, n->a->loc, "reduce it first, e.g. with tl.max, or choose elements with tl.where",
+                         "a tile of shape %s cannot be a condition",
+                         front_shape_text(f, c->rt.type->rank, c->rt.type->shape));
     }
   }
   if (c->kind == VAL_POISON) {
     poison_names(L, &n->list, &n->list2);
     return FLOW_FALL;
   }
-  if (c->kind == VAL_BOOL) return lower_stmts(L, c->b ? &n->list : &n->list2, 0, &rest);
+  if (c->kind == VAL_BOOL) return front_lower_stmts(L, c->b ? &n->list : &n->list2, 0, &rest);
   const AstEffects e1 = ast_effects(&n->list), e2 = ast_effects(&n->list2);
   const bool leaves = e1.returns || e1.breaks || e1.continues || e2.returns || e2.breaks || e2.continues;
   const IrBuilder saved = L->b;
@@ -279,8 +290,8 @@ static Flow lower_if(Lower *L, const Node *n, const NodeVec *stmts, uint32_t nex
   for (int i = 0; i < 2; i++) {
     run_arm(L, &m, i, &ctl);
     L->env = env_copy(f, before);
-    Flow fl = lower_stmts(L, i ? &n->list2 : &n->list, 0, &rest);
-    if (leaves) cont_run(L, &rest, fl);
+    Flow fl = front_lower_stmts(L, i ? &n->list2 : &n->list, 0, &rest);
+    if (leaves) front_cont_run(L, &rest, fl);
     envs[i] = L->env;
     m.side[i].b = L->b;
     L->thread = outer;
@@ -299,7 +310,7 @@ static Flow lower_if(Lower *L, const Node *n, const NodeVec *stmts, uint32_t nex
 }
 
 // Lowers everything that follows, to the end of the function or loop body.
-void cont_run(Lower *L, Cont *k, Flow fl) {
+void front_cont_run(Lower *L, Cont *k, Flow fl) {
   Front *f = L->f;
   for (; fl != FLOW_DONE; k = k->up) {
     if (!k) {
@@ -307,24 +318,24 @@ void cont_run(Lower *L, Cont *k, Flow fl) {
       return;
     }
     if (k->kind == CONT_BLOCK) {
-      if (fl == FLOW_FALL) fl = lower_stmts(L, k->stmts, k->from, k->up);
+      if (fl == FLOW_FALL) fl = front_lower_stmts(L, k->stmts, k->from, k->up);
     } else if (fl == FLOW_BREAK) {
       fl = FLOW_FALL; // out of the unrolled loop; on with what follows it
     } else {
-      fl = unroll_from(L, k->unroll, k->trip + 1, k->up);
+      fl = front_unroll_from(L, k->unroll, k->trip + 1, k->up);
     }
   }
 }
 
 // ---- assignment ------------------------------------------------------------------------------------
-Value *decay(Lower *L, Value *v, Loc loc) {
+Value *front_decay(Lower *L, Value *v, Loc loc) {
   Front *f = L->f;
   if (L->keep_const || !L->b.block) return v;
-  if (val_is_number(v)) return to_rt(L, v, loc);
+  if (val_is_number(v)) return front_to_rt(L, v, loc);
   if (v->kind == VAL_TUPLE) {
     Value *t = arena_copy(f->a, v, sizeof *v);
     t->seq.items = arena_array(f->a, Value *, v->seq.n + 1);
-    for (uint32_t i = 0; i < v->seq.n; i++) t->seq.items[i] = decay(L, v->seq.items[i], loc);
+    for (uint32_t i = 0; i < v->seq.n; i++) t->seq.items[i] = front_decay(L, v->seq.items[i], loc);
     return t;
   }
   return v;
@@ -335,11 +346,11 @@ static void assign_tuple(Lower *L, const Node *target, Value *v, bool is_const) 
   const NodeVec *ts = &target->list;
   if (v->kind == VAL_POISON || v->kind == VAL_OPAQUE) {
     for (uint32_t i = 0; i < ts->len; i++)
-      assign(L, ts->data[i]->kind == AST_Star ? ts->data[i]->a : ts->data[i], v, is_const);
+      front_assign(L, ts->data[i]->kind == AST_Star ? ts->data[i]->a : ts->data[i], v, is_const);
     return;
   }
   if (v->kind != VAL_TUPLE && v->kind != VAL_OBJECT) {
-    err(L, target->loc, "%u names on the left, but %s on the right", ts->len, val_kind_text(f, v));
+    front_err(L, target->loc, "%u names on the left, but %s on the right", ts->len, val_kind_text(f, v));
     v = f->poison;
     assign_tuple(L, target, v, is_const);
     return;
@@ -349,7 +360,7 @@ static void assign_tuple(Lower *L, const Node *target, Value *v, bool is_const) 
     if (ts->data[i]->kind == AST_Star) star = i;
   const uint32_t n = v->seq.n, fixed = star < ts->len ? ts->len - 1 : ts->len;
   if (n < fixed || (star == ts->len && n != fixed)) {
-    err(L, target->loc, "%u names on the left, but %u values on the right", ts->len, n);
+    front_err(L, target->loc, "%u names on the left, but %u values on the right", ts->len, n);
     assign_tuple(L, target, f->poison, is_const);
     return;
   }
@@ -357,20 +368,21 @@ static void assign_tuple(Lower *L, const Node *target, Value *v, bool is_const) 
   for (uint32_t i = 0; i < ts->len; i++) {
     if (i == star) {
       const uint32_t take = n - fixed;
-      assign(L, ts->data[i]->a, val_tuple(f, v->seq.items + at_item, take, true), is_const);
+      front_assign(L, ts->data[i]->a, val_tuple(f, v->seq.items + at_item, take, true), is_const);
       at_item += take;
     } else {
-      assign(L, ts->data[i], v->seq.items[at_item++], is_const);
+      front_assign(L, ts->data[i], v->seq.items[at_item++], is_const);
     }
   }
 }
 
 static void assign_attr(Lower *L, const Node *target, Value *v) {
   Front *f = L->f;
-  Value *o = eval(L, target->a);
+  Value *o = front_eval(L, target->a);
   if (o->kind == VAL_POISON) return;
   if (o->kind != VAL_OBJECT || target->a->kind != AST_Name) {
-    err(L, target->loc, "the attribute '%s' of %s cannot be assigned", target->name->s, val_kind_text(f, o));
+    front_err(L, target->loc, "the attribute '%s' of %s cannot be assigned", target->name->s,
+              val_kind_text(f, o));
     return;
   }
   const Class *c = o->seq.cls->cls;
@@ -382,49 +394,54 @@ static void assign_attr(Lower *L, const Node *target, Value *v) {
     env_set(f, L->env, target->a->name, n, false);
     return;
   }
-  err_hint(L, target->loc, "declare it in the class body: `name: type`", "the class '%s' has no field '%s'", c->name->s,
-           target->name->s);
+  front_err_hint(L, target->loc, "declare it in the class body: `name: type`",
+                 "the class '%s' has no field '%s'", c->name->s, target->name->s);
 }
 
 static void assign_element(Lower *L, const Node *target, Value *v) {
   Front *f = L->f;
-  Value *of = eval(L, target->a);
+  Value *of = front_eval(L, target->a);
   if (of->kind == VAL_POISON || v->kind == VAL_POISON) return;
   if (of->kind != VAL_MEM) {
-    err_hint(L, target->loc, of->kind == VAL_RT ? "build the new tile with tl.where, or write elements in dl.simt_exec_region" : NULL,
-             "an element of %s cannot be assigned", val_kind_text(f, of));
+    front_err_hint(L, target->loc,
+                   of->kind == VAL_RT
+                       ? "build the new tile with tl.where, or write elements in dl.simt_exec_region"
+                       : NULL,
+                   "an element of %s cannot be assigned", val_kind_text(f, of));
     return;
   }
   const Type *t = of->mem.type;
   ValueVec ix = {0};
-  for (uint32_t i = 0; i < target->list.len; i++) vec_push(f->a, &ix, eval(L, target->list.data[i]));
+  for (uint32_t i = 0; i < target->list.len; i++) vec_push(f->a, &ix, front_eval(L, target->list.data[i]));
   if (ix.len != (uint32_t)t->rank) {
-    err(L, target->loc, "%u indices for %s", ix.len, shape_text(f, t->rank, t->shape));
+    front_err(L, target->loc, "%u indices for %s", ix.len, front_shape_text(f, t->rank, t->shape));
     return;
   }
-  v = cast_to(L, v, t->elem, false, target->loc);
+  v = front_cast_to(L, v, t->elem, false, target->loc);
   if (v->kind != VAL_RT || v->rt.type->rank) {
-    if (v->kind == VAL_RT) err(L, target->loc, "an element takes a scalar, not %s", val_kind_text(f, v));
+    if (v->kind == VAL_RT)
+      front_err(L, target->loc, "an element takes a scalar, not %s", val_kind_text(f, v));
     return;
   }
-  v = raise_level(L, v, target->loc);
+  v = front_raise_level(L, v, target->loc);
   IrValue *ops[2 + IR_MAX_RANK] = {of->mem.ir, v->rt.ir};
   for (uint32_t i = 0; i < ix.len; i++) {
-    const Value *x = raise_level(L, int_scalar(L, ix.data[i], FDT_int32, "an index", target->loc), target->loc);
+    const Value *x = front_raise_level(L, front_int_scalar(L, ix.data[i], FDT_int32, "an index", target->loc),
+                                       target->loc);
     if (x->kind != VAL_RT) return;
     ops[2 + i] = x->rt.ir;
   }
-  ir_build(at(L, target->loc), OP_mem_set, 2 + ix.len, ops, 0, NULL, 0);
+  ir_build(front_at(L, target->loc), OP_mem_set, 2 + ix.len, ops, 0, NULL, 0);
 }
 
-void assign(Lower *L, const Node *target, Value *v, bool is_const) {
+void front_assign(Lower *L, const Node *target, Value *v, bool is_const) {
   Front *f = L->f;
   switch (target->kind) {
   case AST_Name: {
     const Binding *old = env_find(L->env, target->name);
     if (old && old->is_const && !is_const && old->value && old->value->kind != VAL_POISON) {
-      err_hint(L, target->loc, "give the new value another name", "'%s' was declared tl.constexpr and cannot be assigned again",
-               target->name->s);
+      front_err_hint(L, target->loc, "give the new value another name",
+                     "'%s' was declared tl.constexpr and cannot be assigned again", target->name->s);
       v = f->poison;
     }
     if (v->kind == VAL_RT && v->rt.ir && !v->rt.ir->name) v->rt.ir->name = target->name;
@@ -435,7 +452,7 @@ void assign(Lower *L, const Node *target, Value *v, bool is_const) {
   case AST_List: assign_tuple(L, target, v, is_const); return;
   case AST_Attr: assign_attr(L, target, v); return;
   case AST_Subscript: assign_element(L, target, v); return;
-  default: err(L, target->loc, "this cannot be assigned to");
+  default: front_err(L, target->loc, "this cannot be assigned to");
   }
 }
 
@@ -450,9 +467,9 @@ static bool is_constexpr_annotation(Lower *L, const Node *ann) {
 static void lower_ann_assign(Lower *L, const Node *n) {
   Front *f = L->f;
   if (!n->c) return;
-  Value *v = eval(L, n->c);
+  Value *v = front_eval(L, n->c);
   if (!is_constexpr_annotation(L, n->b)) {
-    assign(L, n->a, decay(L, v, n->loc), false);
+    front_assign(L, n->a, front_decay(L, v, n->loc), false);
     return;
   }
   if (v->kind == VAL_RT) {
@@ -461,11 +478,11 @@ static void lower_ann_assign(Lower *L, const Node *n) {
     if (!v->rt.type->rank && elem_is_int(v->rt.type->elem) && ir_const_int(ir, &i)) {
       v = val_int(f, i); // a number that went through a plain assignment
     } else {
-      v = err_hint(L, n->c->loc, "leave out the annotation", "a tl.constexpr needs a value known at compile time, not %s",
-                   val_kind_text(f, v));
+      v = front_err_hint(L, n->c->loc, "leave out the annotation",
+                         "a tl.constexpr needs a value known at compile time, not %s", val_kind_text(f, v));
     }
   }
-  assign(L, n->a, v, true);
+  front_assign(L, n->a, v, true);
 }
 
 // ---- simt_exec_region --------------------------------------------------------------------------------
@@ -489,18 +506,16 @@ static void subscripted_names(Arena *a, const Node *n, AstNames *names) {
     for (uint32_t i = 0; i < lists[l]->len; i++) subscripted_names(a, lists[l]->data[i], names);
 }
 
-static void emit_barrier(Lower *L, Loc loc) {
-  ir_build(at(L, loc), OP_barrier, 0, NULL, 0, NULL, 0);
-}
+static void emit_barrier(Lower *L, Loc loc) { ir_build(front_at(L, loc), OP_barrier, 0, NULL, 0, NULL, 0); }
 
 // Tiles whose elements the region touches live in block memory from its entry to its exit.
 static void simt_region(Lower *L, const Node *with, const Node *item) {
   Front *f = L->f;
   const Loc loc = item->loc;
-  if (no_code(L, loc) || !tiles_allowed(L, loc, "dl.simt_exec_region")) return;
+  if (front_no_code(L, loc) || !front_tiles_allowed(L, loc, "dl.simt_exec_region")) return;
   const AstEffects e = ast_effects(&with->list2);
   if (e.returns || e.breaks || e.continues) {
-    err(L, loc, "return, break and continue cannot leave a simt_exec_region");
+    front_err(L, loc, "return, break and continue cannot leave a simt_exec_region");
     return;
   }
   AstNames tiles = {0};
@@ -513,9 +528,10 @@ static void simt_region(Lower *L, const Node *with, const Node *item) {
     Value *v = b->value;
     const Type *t = v->rt.type;
     if (elem_is_ptr(t->elem)) continue;
-    const IrType *mt = ir_type_memdesc(f->ctx, dt_info[t->elem->dt].ir, SPACE_shared, t->rank, t->shape, 0);
-    IrOp *alloc = ir_build(at(L, loc), OP_mem_alloc, 0, NULL, 1, &mt, 0);
-    ir_build(at(L, loc), OP_mem_store, 2, (IrValue *[]){ir_result(alloc, 0), v->rt.ir}, 0, NULL, 0);
+    const IrType *mt =
+        ir_type_memdesc(f->ctx, front_dtypes[t->elem->dt].ir, SPACE_shared, t->rank, t->shape, 0);
+    IrOp *alloc = ir_build(front_at(L, loc), OP_mem_alloc, 0, NULL, 1, &mt, 0);
+    ir_build(front_at(L, loc), OP_mem_store, 2, (IrValue *[]){ir_result(alloc, 0), v->rt.ir}, 0, NULL, 0);
     Value *mem = val_new(f, VAL_MEM);
     mem->mem.ir = ir_result(alloc, 0);
     mem->mem.type = t;
@@ -525,19 +541,23 @@ static void simt_region(Lower *L, const Node *with, const Node *item) {
   }
   emit_barrier(L, loc);
   if (item->b) {
-    const Type *ti = type_scalar(f, elem_number(f, FDT_int32), true), *pi = type_scalar(f, elem_number(f, FDT_int32), false);
-    const IrType *tt = ir_of(f, ti), *pt = ir_of(f, pi);
-    Value *ids[2] = {val_rt(f, ir_result(ir_build(at(L, loc), OP_tid, 0, NULL, 1, &tt, 0), 0), ti, why_new(f, loc, "the thread index")),
-                     val_rt(f, ir_result(ir_build(at(L, loc), OP_num_threads, 0, NULL, 1, &pt, 0), 0), pi, NULL)};
-    assign(L, item->b, val_tuple(f, ids, 2, false), false);
+    const Type *ti = type_scalar(f, elem_number(f, FDT_int32), true),
+               *pi = type_scalar(f, elem_number(f, FDT_int32), false);
+    const IrType *tt = front_ir_of(f, ti), *pt = front_ir_of(f, pi);
+    Value *ids[2] = {
+        val_rt(f, ir_result(ir_build(front_at(L, loc), OP_tid, 0, NULL, 1, &tt, 0), 0), ti,
+               front_why_new(f, loc, "the thread index")),
+        val_rt(f, ir_result(ir_build(front_at(L, loc), OP_num_threads, 0, NULL, 1, &pt, 0), 0), pi, NULL)};
+    front_assign(L, item->b, val_tuple(f, ids, 2, false), false);
   }
   L->region_depth++;
-  lower_stmts(L, &with->list2, 0, NULL);
+  front_lower_stmts(L, &with->list2, 0, NULL);
   L->region_depth--;
   emit_barrier(L, loc);
   for (uint32_t i = 0; i < moved.len; i++) {
     const Binding *b = env_find(L->env, moved.data[i]);
-    if (b && b->value == mems.data[i]) env_set(f, L->env, moved.data[i], to_rt(L, mems.data[i], loc), false);
+    if (b && b->value == mems.data[i])
+      env_set(f, L->env, moved.data[i], front_to_rt(L, mems.data[i], loc), false);
   }
 }
 
@@ -546,14 +566,15 @@ static void lower_with(Lower *L, const Node *n) {
   if (n->list.len == 1) {
     const Node *item = n->list.data[0];
     const Node *call = item->a && item->a->kind == AST_Call ? item->a->a : NULL;
-    const Value *v = call ? eval(L, call) : NULL;
+    const Value *v = call ? front_eval(L, call) : NULL;
     if (v && v->kind == VAL_POISON) return;
     if (v && v->kind == VAL_BUILTIN && !strcmp(v->builtin->name, "simt_exec_region")) {
       simt_region(L, n, item);
       return;
     }
   }
-  err_hint(L, n->loc, "the one context manager of kernels is dl.simt_exec_region()", "this `with` is not supported");
+  front_err_hint(L, n->loc, "the one context manager of kernels is dl.simt_exec_region()",
+                 "this `with` is not supported");
   poison_names(L, &n->list2, NULL);
   (void)f;
 }
@@ -561,30 +582,32 @@ static void lower_with(Lower *L, const Node *n) {
 // ---- the rest --------------------------------------------------------------------------------------
 static void lower_assert(Lower *L, const Node *n) {
   Front *f = L->f;
-  Value *c = condition(L, eval(L, n->a), n->a->loc);
-  const Value *msg = n->b ? eval(L, n->b) : NULL;
+  Value *c = front_condition(L, front_eval(L, n->a), n->a->loc);
+  const Value *msg = n->b ? front_eval(L, n->b) : NULL;
   const char *text = msg && msg->kind == VAL_STR ? msg->s->s : "assertion failed";
-  if (c->kind == VAL_BOOL && !c->b) err(L, n->loc, "assertion failed at compile time%s%s", msg ? ": " : "", msg ? text : "");
+  if (c->kind == VAL_BOOL && !c->b)
+    front_err(L, n->loc, "assertion failed at compile time%s%s", msg ? ": " : "", msg ? text : "");
   if (c->kind != VAL_RT || f->o.no_asserts) return;
-  IrOp *op = ir_build(at(L, n->loc), OP_assert, 1, &c->rt.ir, 0, NULL, 0);
+  IrOp *op = ir_build(front_at(L, n->loc), OP_assert, 1, &c->rt.ir, 0, NULL, 0);
   ir_set_attr_s(op, ATTR_msg, str_cstr(f->strings, text));
 }
 
 static Flow lower_return(Lower *L, const Node *n) {
   Front *f = L->f;
   if (L->in_loop) {
-    err_hint(L, n->loc, "set a variable, break, and return after the loop", "return inside a run-time loop");
+    front_err_hint(L, n->loc, "set a variable, break, and return after the loop",
+                   "return inside a run-time loop");
     return FLOW_DONE;
   }
-  if (L->region_depth) err(L, n->loc, "return inside a simt_exec_region");
-  Value *v = n->a ? eval(L, n->a) : f->none;
-  env_set(f, L->env, f->s_ret, decay(L, v, n->loc), false);
+  if (L->region_depth) front_err(L, n->loc, "return inside a simt_exec_region");
+  Value *v = n->a ? front_eval(L, n->a) : f->none;
+  env_set(f, L->env, f->s_ret, front_decay(L, v, n->loc), false);
   return FLOW_DONE;
 }
 
 static void lower_def(Lower *L, const Node *n) {
   Front *f = L->f;
-  Func *fn = arena_copy(f->a, func_of_def(f, L->file, n), sizeof(Func));
+  Func *fn = arena_copy(f->a, front_func_of_def(f, L->file, n), sizeof(Func));
   fn->closure = L->env;
   Value *v = val_new(f, VAL_FUNC);
   v->func = fn;
@@ -595,25 +618,27 @@ static Flow lower_stmt(Lower *L, const Node *n, const NodeVec *stmts, uint32_t n
   Front *f = L->f;
   switch (n->kind) {
   case AST_ExprStmt:
-    if (n->a->kind != AST_Str) eval(L, n->a);
+    if (n->a->kind != AST_Str) front_eval(L, n->a);
     return FLOW_FALL;
   case AST_Assign: {
-    Value *v = decay(L, eval(L, n->a), n->loc);
-    for (uint32_t i = 0; i < n->list.len; i++) assign(L, n->list.data[i], v, false);
+    Value *v = front_decay(L, front_eval(L, n->a), n->loc);
+    for (uint32_t i = 0; i < n->list.len; i++) front_assign(L, n->list.data[i], v, false);
     return FLOW_FALL;
   }
   case AST_AnnAssign: lower_ann_assign(L, n); return FLOW_FALL;
   case AST_AugAssign: {
-    Value *x = eval(L, n->a);
-    assign(L, n->a, decay(L, binary_op(L, (AstOp)n->op, x, eval(L, n->b), n->loc), n->loc), false);
+    Value *x = front_eval(L, n->a);
+    front_assign(L, n->a,
+                 front_decay(L, front_binary_op(L, (AstOp)n->op, x, front_eval(L, n->b), n->loc), n->loc),
+                 false);
     return FLOW_FALL;
   }
   case AST_If: return lower_if(L, n, stmts, next, k);
   case AST_For: {
     Cont rest = {.kind = CONT_BLOCK, .stmts = stmts, .from = next, .up = k};
-    return lower_for(L, n, &rest);
+    return front_lower_for(L, n, &rest);
   }
-  case AST_While: lower_while(L, n); return FLOW_FALL;
+  case AST_While: front_lower_while(L, n); return FLOW_FALL;
   case AST_With: lower_with(L, n); return FLOW_FALL;
   case AST_Return: return lower_return(L, n);
   case AST_Break: return FLOW_BREAK;
@@ -623,15 +648,15 @@ static Flow lower_stmt(Lower *L, const Node *n, const NodeVec *stmts, uint32_t n
   case AST_Assert: lower_assert(L, n); return FLOW_FALL;
   case AST_Raise: {
     const Node *e = n->a && n->a->kind == AST_Call && n->a->list.len ? n->a->list.data[0] : NULL;
-    const Value *msg = e ? eval(L, e) : NULL;
-    err(L, n->loc, "raised while compiling%s%s", msg && msg->kind == VAL_STR ? ": " : "",
-        msg && msg->kind == VAL_STR ? msg->s->s : "");
+    const Value *msg = e ? front_eval(L, e) : NULL;
+    front_err(L, n->loc, "raised while compiling%s%s", msg && msg->kind == VAL_STR ? ": " : "",
+              msg && msg->kind == VAL_STR ? msg->s->s : "");
     return FLOW_DONE;
   }
   case AST_FuncDef: lower_def(L, n); return FLOW_FALL;
   case AST_Import:
-  case AST_ImportFrom: import_stmt(L, n); return FLOW_FALL;
-  case AST_Other: err(L, n->loc, "%s is not supported in kernels", n->name->s); return FLOW_FALL;
+  case AST_ImportFrom: front_import_stmt(L, n); return FLOW_FALL;
+  case AST_Other: front_err(L, n->loc, "%s is not supported in kernels", n->name->s); return FLOW_FALL;
   default: break;
   }
   static const struct {
@@ -641,16 +666,18 @@ static Flow lower_stmt(Lower *L, const Node *n, const NodeVec *stmts, uint32_t n
   const char *what = ast_kind_name(n->kind);
   for (size_t i = 0; i < DT_COUNTOF(refused); i++)
     if (refused[i].kind == n->kind) what = refused[i].what;
-  err(L, n->loc, "%s is not supported in kernels", what);
+  front_err(L, n->loc, "%s is not supported in kernels", what);
   (void)f;
   return FLOW_FALL;
 }
 
-Flow lower_stmts(Lower *L, const NodeVec *stmts, uint32_t from, Cont *k) {
+Flow front_lower_stmts(Lower *L, const NodeVec *stmts, uint32_t from, Cont *k) {
   Front *f = L->f;
   Flow fl = FLOW_FALL;
   if (f->depth >= FRONT_MAX_EVAL) {
-    if (stmts->len) err(L, stmts->data[0]->loc, "the program nests or recurses more than %d levels deep", FRONT_MAX_EVAL);
+    if (stmts->len)
+      front_err(L, stmts->data[0]->loc, "the program nests or recurses more than %d levels deep",
+                FRONT_MAX_EVAL);
     return FLOW_DONE;
   }
   f->depth++;
@@ -658,8 +685,8 @@ Flow lower_stmts(Lower *L, const NodeVec *stmts, uint32_t from, Cont *k) {
     const Node *n = stmts->data[i];
     if (++f->steps > FRONT_MAX_STEPS || f->d->errors >= f->d->max_errors) {
       if (f->steps > FRONT_MAX_STEPS)
-        err_hint(L, n->loc, "use tl.range in place of tl.static_range", "the program unrolls to more than %d statements",
-                 FRONT_MAX_STEPS);
+        front_err_hint(L, n->loc, "use tl.range in place of tl.static_range",
+                       "the program unrolls to more than %d statements", FRONT_MAX_STEPS);
       fl = FLOW_DONE;
       break;
     }
@@ -669,10 +696,10 @@ Flow lower_stmts(Lower *L, const NodeVec *stmts, uint32_t from, Cont *k) {
   return fl;
 }
 
-Value *lower_body(Lower *L, const Func *fn, Loc loc) {
+Value *front_lower_body(Lower *L, const Func *fn, Loc loc) {
   Front *f = L->f;
   (void)loc;
-  if (fn->def->kind == AST_Lambda) return eval(L, fn->def->a);
+  if (fn->def->kind == AST_Lambda) return front_eval(L, fn->def->a);
   const AstNames *exits = L->exits;
   const bool in_loop = L->in_loop;
   const int region = L->region_depth;
@@ -681,11 +708,12 @@ Value *lower_body(Lower *L, const Func *fn, Loc loc) {
   L->exits = &ret;
   L->in_loop = false;
   L->region_depth = 0;
-  const Flow fl = lower_stmts(L, &fn->def->list2, 0, NULL);
+  const Flow fl = front_lower_stmts(L, &fn->def->list2, 0, NULL);
   L->exits = exits;
   L->in_loop = in_loop;
   L->region_depth = region;
-  if (fl == FLOW_BREAK || fl == FLOW_CONTINUE) return err(L, fn->def->loc, "break or continue outside a loop");
+  if (fl == FLOW_BREAK || fl == FLOW_CONTINUE)
+    return front_err(L, fn->def->loc, "break or continue outside a loop");
   const Binding *b = env_find(L->env, f->s_ret);
   if (b && !b->value) return f->poison;
   return b ? b->value : f->none;

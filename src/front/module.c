@@ -38,7 +38,7 @@ Value *lib_attr(Front *f, const Str *lib, const char *name) {
   const char *key = lib_key(lib->s);
   if (!strcmp(key, "tl") || !strcmp(key, "dl")) {
     for (int d = 0; d < FDT_COUNT; d++)
-      if (!strcmp(dt_info[d].name, name)) return val_dtype(f, elem_number(f, (FrontDtype)d));
+      if (!strcmp(front_dtypes[d].name, name)) return val_dtype(f, elem_number(f, (FrontDtype)d));
   }
   const Builtin *b = builtin_find(f, key, name);
   if (!b && !strcmp(key, "tl")) b = builtin_find(f, "libdevice", name); // tl.math.* of older versions
@@ -53,7 +53,8 @@ Value *lib_attr(Front *f, const Str *lib, const char *name) {
 }
 
 // ---- collecting names ------------------------------------------------------------------------------
-static Global *global_add(Front *f, ModFile *m, const Str *name, int kind, const Node *node, const Node *stmt) {
+static Global *global_add(Front *f, ModFile *m, const Str *name, int kind, const Node *node,
+                          const Node *stmt) {
   Global *g = arena_new(f->a, Global);
   g->kind = kind;
   g->node = node;
@@ -128,7 +129,8 @@ Status modfile_load(Front *f, const FrontSource *src, ModFile **out) {
     char *data = NULL;
     const Status st = os_read_file(f->a, path, PARSE_MAX_BYTES, &data, &len);
     if (st == ST_LIMIT) {
-      diag(f->d, DIAG_ERROR, LOC_NONE, "%s is larger than %d MiB, the most that a source may hold", path, PARSE_MAX_BYTES >> 20);
+      diag(f->d, DIAG_ERROR, LOC_NONE, "%s is larger than %d MiB, the most that a source may hold", path,
+           PARSE_MAX_BYTES >> 20);
       return ST_COMPILE;
     }
     if (st != ST_OK) {
@@ -198,15 +200,15 @@ static ModFile *find_file(Lower *L, const ModFile *from, const char *dotted, int
 // Kernels often get `triton` and `tl` through a module of their own project, which may not be at hand.
 static Value *well_known(Front *f, const char *name) {
   static const char *const known[][2] = {
-    {"triton", "triton"},
-    {"tl", "triton.language"},
-    {"language", "triton.language"},
-    {"libdevice", "triton.language.extra.libdevice"},
-    {"tldevice", "triton.language.extra.libdevice"},
-    {"tl_extra_shim", "triton.language.extra.libdevice"},
-    {"dl", "triton_dist.language"},
-    {"libshmem_device", "triton_dist.language.extra.libshmem_device"},
-    {"language_extra", "triton_dist.language.extra.language_extra"},
+      {"triton", "triton"},
+      {"tl", "triton.language"},
+      {"language", "triton.language"},
+      {"libdevice", "triton.language.extra.libdevice"},
+      {"tldevice", "triton.language.extra.libdevice"},
+      {"tl_extra_shim", "triton.language.extra.libdevice"},
+      {"dl", "triton_dist.language"},
+      {"libshmem_device", "triton_dist.language.extra.libshmem_device"},
+      {"language_extra", "triton_dist.language.extra.language_extra"},
   };
   for (size_t i = 0; i < DT_COUNTOF(known); i++)
     if (!strcmp(known[i][0], name)) return lib_module(f, known[i][1]);
@@ -243,7 +245,8 @@ static Value *import_from(Lower *L, ModFile *m, const Node *stmt, const Str *nam
   Value *v = NULL;
   if (file && file != m) v = modfile_lookup(L, file, name);
   if (!v || v->kind == VAL_OPAQUE) { // a file inside a package
-    ModFile *sub = find_file(L, m, stmt->name->len ? arena_printf(f->a, "%s.%s", stmt->name->s, name->s) : name->s, stmt->op);
+    ModFile *sub = find_file(
+        L, m, stmt->name->len ? arena_printf(f->a, "%s.%s", stmt->name->s, name->s) : name->s, stmt->op);
     if (sub) v = file_value(f, sub);
   }
   if (!v || v->kind == VAL_OPAQUE) {
@@ -258,13 +261,14 @@ static Value *import_from(Lower *L, ModFile *m, const Node *stmt, const Str *nam
 static Value *eval_quiet(Front *f, ModFile *m, const Node *n, const char *name) {
   Lower L = {.f = f, .file = m, .env = env_new(f, NULL), .keep_const = true};
   f->quiet++;
-  Value *v = eval(&L, n);
+  Value *v = front_eval(&L, n);
   f->quiet--;
   return v->kind == VAL_POISON ? val_opaque(f, name) : v;
 }
 
 static bool is_builtin(const Value *v, const char *module, const char *name) {
-  return v && v->kind == VAL_BUILTIN && !strcmp(v->builtin->module, module) && !strcmp(v->builtin->name, name);
+  return v && v->kind == VAL_BUILTIN && !strcmp(v->builtin->module, module) &&
+         !strcmp(v->builtin->name, name);
 }
 
 static int func_kind(Front *f, ModFile *m, const Node *def) {
@@ -282,7 +286,7 @@ static int func_kind(Front *f, ModFile *m, const Node *def) {
   return FUNC_PLAIN;
 }
 
-const Func *func_of_def(Front *f, ModFile *m, const Node *def) {
+const Func *front_func_of_def(Front *f, ModFile *m, const Node *def) {
   Func *fn = map_getp(&f->funcs, def);
   if (fn) return fn;
   fn = arena_new(f->a, Func);
@@ -294,8 +298,8 @@ const Func *func_of_def(Front *f, ModFile *m, const Node *def) {
   return fn;
 }
 
-bool func_is_jit(Front *f, ModFile *m, const Node *def) {
-  return func_of_def(f, m, def)->kind == FUNC_JIT;
+bool front_func_is_jit(Front *f, ModFile *m, const Node *def) {
+  return front_func_of_def(f, m, def)->kind == FUNC_JIT;
 }
 
 static Value *func_value(Front *f, const Func *fn) {
@@ -334,14 +338,15 @@ static Value *global_value(Lower *L, ModFile *m, Global *g, const Str *name) {
   g->busy = true;
   Value *v = NULL;
   switch (g->kind) {
-  case GLOBAL_FUNC: v = func_value(f, func_of_def(f, m, g->node)); break;
+  case GLOBAL_FUNC: v = func_value(f, front_func_of_def(f, m, g->node)); break;
   case GLOBAL_CLASS: v = class_value(f, m, g->node); break;
   case GLOBAL_IMPORT: v = import_module(L, m, g->node); break;
   case GLOBAL_FROM: v = import_from(L, m, g->stmt, g->node->name); break;
   case GLOBAL_EXPR:
     v = eval_quiet(f, m, g->node, name->s);
     if (g->item >= 0)
-      v = v->kind == VAL_TUPLE && (uint32_t)g->item < v->seq.n ? v->seq.items[g->item] : val_opaque(f, name->s);
+      v = v->kind == VAL_TUPLE && (uint32_t)g->item < v->seq.n ? v->seq.items[g->item]
+                                                               : val_opaque(f, name->s);
     break;
   }
   g->busy = false;
@@ -377,18 +382,19 @@ Value *modfile_lookup(Lower *L, ModFile *m, const Str *name) {
   return NULL;
 }
 
-void import_stmt(Lower *L, const Node *s) {
+void front_import_stmt(Lower *L, const Node *s) {
   Front *f = L->f;
   for (uint32_t i = 0; i < s->list.len; i++) {
     const Node *al = s->list.data[i];
     if (s->kind == AST_ImportFrom && !strcmp(al->name->s, "*")) {
-      err_hint(L, al->loc, "move the import to the top of the file", "`import *` inside a function");
+      front_err_hint(L, al->loc, "move the import to the top of the file", "`import *` inside a function");
       continue;
     }
     const char *dot = strchr(al->name->s, '.');
-    const Str *bound = al->name2                                ? al->name2
-                       : dot && s->kind == AST_Import ? str_intern(f->strings, al->name->s, (size_t)(dot - al->name->s))
-                                                                : al->name;
+    const Str *bound = al->name2 ? al->name2
+                       : dot && s->kind == AST_Import
+                           ? str_intern(f->strings, al->name->s, (size_t)(dot - al->name->s))
+                           : al->name;
     Value *v = s->kind == AST_Import ? import_module(L, L->file, al) : import_from(L, L->file, s, al->name);
     env_set(f, L->env, bound, v, false);
   }

@@ -14,47 +14,62 @@ extern const TSLanguage *tree_sitter_python(void);
 
 // Node types of the grammar that are told apart here. Others become AST_Other.
 #define TS_KINDS(T) \
-  T(module) T(comment) T(block) T(identifier) T(integer) T(float) T(string) T(concatenated_string) T(string_start) \
-  T(string_content) T(string_end) T(interpolation) T(format_specifier) T(format_expression) T(type_conversion) \
-  T(true) T(false) T(none) T(ellipsis) T(tuple) T(list) T(set) T(dictionary) T(pair) T(dictionary_splat) T(list_splat) \
-  T(parenthesized_expression) T(parenthesized_list_splat) T(attribute) T(subscript) T(slice) T(call) T(argument_list) \
-  T(keyword_argument) T(unary_operator) T(not_operator) T(binary_operator) T(boolean_operator) T(comparison_operator) \
-  T(conditional_expression) T(lambda) T(named_expression) T(list_comprehension) T(generator_expression) \
-  T(set_comprehension) T(dictionary_comprehension) T(for_in_clause) T(if_clause) T(expression_list) T(pattern_list) \
-  T(tuple_pattern) T(list_pattern) T(list_splat_pattern) T(dictionary_splat_pattern) T(type) T(await) T(yield) \
-  T(expression_statement) T(assignment) T(augmented_assignment) T(if_statement) T(elif_clause) T(else_clause) \
-  T(for_statement) T(while_statement) T(with_statement) T(with_clause) T(with_item) T(as_pattern) T(as_pattern_target) \
-  T(return_statement) T(break_statement) T(continue_statement) T(pass_statement) T(assert_statement) \
-  T(raise_statement) T(try_statement) T(except_clause) T(except_group_clause) T(finally_clause) T(global_statement) \
-  T(nonlocal_statement) T(delete_statement) T(print_statement) T(exec_statement) T(match_statement) \
-  T(type_alias_statement) T(function_definition) T(decorated_definition) T(decorator) T(class_definition) \
-  T(parameters) T(lambda_parameters) T(typed_parameter) T(default_parameter) T(typed_default_parameter) \
-  T(keyword_separator) T(positional_separator) T(import_statement) T(import_from_statement) \
-  T(future_import_statement) T(relative_import) T(import_prefix) T(dotted_name) T(aliased_import) T(wildcard_import)
+  T(module) \
+  T(comment) T(block) T(identifier) T(integer) T(float) T(string) T(concatenated_string) T(string_start) T( \
+      string_content) T(string_end) T(interpolation) T(format_specifier) T(format_expression) \
+      T(type_conversion) T(true) T(false) T(none) T(ellipsis) T(tuple) T(list) T(set) T(dictionary) T( \
+          pair) T(dictionary_splat) T(list_splat) T(parenthesized_expression) T(parenthesized_list_splat) \
+          T(attribute) T(subscript) T(slice) T(call) T(argument_list) T(keyword_argument) T( \
+              unary_operator) T(not_operator) T(binary_operator) T(boolean_operator) T(comparison_operator) \
+              T(conditional_expression) T(lambda) T(named_expression) T(list_comprehension) T( \
+                  generator_expression) T(set_comprehension) T(dictionary_comprehension) T(for_in_clause) \
+                  T(if_clause) T(expression_list) T(pattern_list) T(tuple_pattern) T(list_pattern) T( \
+                      list_splat_pattern) T(dictionary_splat_pattern) T(type) T(await) T(yield) \
+                      T(expression_statement) T(assignment) T(augmented_assignment) T(if_statement) T( \
+                          elif_clause) T(else_clause) T(for_statement) T(while_statement) T(with_statement) \
+                          T(with_clause) T(with_item) T(as_pattern) T(as_pattern_target) T(return_statement) \
+                              T(break_statement) T(continue_statement) T(pass_statement) T(assert_statement) \
+                                  T(raise_statement) T(try_statement) T(except_clause) \
+                                      T(except_group_clause) T(finally_clause) T(global_statement) \
+                                          T(nonlocal_statement) T(delete_statement) T(print_statement) T( \
+                                              exec_statement) T(match_statement) T(type_alias_statement) \
+                                              T(function_definition) T(decorated_definition) T(decorator) \
+                                                  T(class_definition) T(parameters) T(lambda_parameters) \
+                                                      T(typed_parameter) T(default_parameter) \
+                                                          T(typed_default_parameter) T(keyword_separator) \
+                                                              T(positional_separator) T(import_statement) \
+                                                                  T(import_from_statement) \
+                                                                      T(future_import_statement) \
+                                                                          T(relative_import) \
+                                                                              T(import_prefix) \
+                                                                                  T(dotted_name) \
+                                                                                      T(aliased_import) \
+                                                                                          T(wildcard_import)
 typedef enum TsKind {
   TS_unknown,
 #define T(name) TS_##name,
   TS_KINDS(T)
 #undef T
-  TS_COUNT
+      TS_COUNT
 } TsKind;
-static const char *const ts_kind_names[] = {
-  "",
+static const char *const ts_kind_names[] = {"",
 #define T(name) #name,
-  TS_KINDS(T)
+                                            TS_KINDS(T)
 #undef T
 };
 
 #define TS_FIELDS(F) \
-  F(name) F(value) F(left) F(right) F(type) F(condition) F(consequence) F(alternative) F(body) F(parameters) \
-  F(return_type) F(function) F(arguments) F(object) F(attribute) F(subscript) F(operator) F(operators) F(argument) \
-  F(alias) F(module_name) F(definition) F(superclasses) F(expression) F(type_conversion) F(format_specifier) F(cause)
+  F(name) \
+  F(value) F(left) F(right) F(type) F(condition) F(consequence) F(alternative) F(body) F(parameters) \
+      F(return_type) F(function) F(arguments) F(object) F(attribute) F(subscript) F(operator) F(operators) \
+          F(argument) F(alias) F(module_name) F(definition) F(superclasses) F(expression) F(type_conversion) \
+              F(format_specifier) F(cause)
 typedef enum TsField {
   TF_none,
 #define F(name) TF_##name,
   TS_FIELDS(F)
 #undef F
-  TF_COUNT
+      TF_COUNT
 } TsField;
 
 typedef struct Conv {
@@ -198,9 +213,7 @@ static Node *conv_float(Conv *c, TSNode ts) {
 
 typedef Vec(char) CharVec;
 
-static void put_byte(Conv *c, CharVec *v, unsigned b) {
-  vec_push(c->a, v, (char)b);
-}
+static void put_byte(Conv *c, CharVec *v, unsigned b) { vec_push(c->a, v, (char)b); }
 
 static void put_utf8(Conv *c, CharVec *v, uint32_t u) {
   if (u < 0x80) {
@@ -251,7 +264,8 @@ static void put_string_part(Conv *c, CharVec *v, uint32_t b, uint32_t e, bool ra
       const int digits = ch == 'x' ? 2 : ch == 'u' ? 4 : 8;
       uint32_t u = 0;
       int k = 0;
-      for (; k < digits && i + 1 < e && hex_value(s[i + 1]) >= 0; k++) u = u * 16 + (uint32_t)hex_value(s[++i]);
+      for (; k < digits && i + 1 < e && hex_value(s[i + 1]) >= 0; k++)
+        u = u * 16 + (uint32_t)hex_value(s[++i]);
       put_utf8(c, v, u > 0x10FFFF ? 0xFFFD : u);
     } else {
       put_byte(c, v, '\\');
@@ -576,7 +590,7 @@ static Node *conv_expr_inner(Conv *c, TSNode ts) {
     Node *n = node_new(c, kind == TS_binary_operator ? AST_Binary : AST_BoolOp, ts);
     n->a = expr_by_field(c, &k, TF_left);
     n->b = expr_by_field(c, &k, TF_right);
-    const int o = !op                           ? -1
+    const int o = !op                          ? -1
                   : kind == TS_binary_operator ? binary_op_of(c, op->ts)
                   : text_is(c, op->ts, "and")  ? AOP_And
                                                : AOP_Or;
@@ -665,7 +679,8 @@ static Node *conv_param(Conv *c, TSNode ts, TsKind kind) {
     p->op = kind == TS_dictionary_splat_pattern ? PARAM_STARSTAR : PARAM_STAR;
     break;
   }
-  if (name && (name->kind == TS_list_splat_pattern || name->kind == TS_dictionary_splat_pattern)) { // *args: ann
+  if (name &&
+      (name->kind == TS_list_splat_pattern || name->kind == TS_dictionary_splat_pattern)) { // *args: ann
     p->op = name->kind == TS_list_splat_pattern ? PARAM_STAR : PARAM_STARSTAR;
     const Kids kk = kids_of(c, name->ts);
     for (uint32_t i = 0; i < kk.v.len; i++)
@@ -992,7 +1007,11 @@ static size_t bad_utf8(const char *text, size_t len) {
   const unsigned char *s = (const unsigned char *)text;
   for (size_t i = 0; i < len;) {
     const unsigned c = s[i];
-    const size_t n = c < 0x80 ? 1 : c >= 0xC2 && c < 0xE0 ? 2 : c >= 0xE0 && c < 0xF0 ? 3 : c >= 0xF0 && c < 0xF5 ? 4 : 0;
+    const size_t n = c < 0x80                ? 1
+                     : c >= 0xC2 && c < 0xE0 ? 2
+                     : c >= 0xE0 && c < 0xF0 ? 3
+                     : c >= 0xF0 && c < 0xF5 ? 4
+                                             : 0;
     if (!c || !n || i + n > len) return i;
     for (size_t k = 1; k < n; k++)
       if ((s[i + k] & 0xC0) != 0x80) return i;
@@ -1065,12 +1084,14 @@ static bool too_dense(Diags *d, uint32_t file, const char *s, size_t len) {
     if (c == '(' || c == '[' || c == '{') depth++;
     if ((c == ')' || c == ']' || c == '}') && depth) depth--;
     if (depth > PARSE_MAX_DEPTH) {
-      diag(d, DIAG_ERROR, loc_at(file, s, start), "the program nests more than %d levels deep", PARSE_MAX_DEPTH);
+      diag(d, DIAG_ERROR, loc_at(file, s, start), "the program nests more than %d levels deep",
+           PARSE_MAX_DEPTH);
       diag_hint(d, "split the expression or the blocks around it");
       return true;
     }
     if (++tokens > PARSE_MAX_TOKENS) {
-      diag(d, DIAG_ERROR, loc_at(file, s, start), "a single statement of more than %d tokens", PARSE_MAX_TOKENS);
+      diag(d, DIAG_ERROR, loc_at(file, s, start), "a single statement of more than %d tokens",
+           PARSE_MAX_TOKENS);
       return true;
     }
   }
@@ -1137,13 +1158,14 @@ Status parse_python(Arena *a, Diags *d, Strings *strings, uint32_t file, Node **
   const Source *src = &d->sources.data[file];
   *module = NULL;
   if (src->len > PARSE_MAX_BYTES) {
-    diag(d, DIAG_ERROR, (Loc){file, 0, 0, 0}, "%s holds %zu bytes; the largest source is %d MiB", src->name, src->len,
-         PARSE_MAX_BYTES >> 20);
+    diag(d, DIAG_ERROR, (Loc){file, 0, 0, 0}, "%s holds %zu bytes; the largest source is %d MiB", src->name,
+         src->len, PARSE_MAX_BYTES >> 20);
     return ST_COMPILE;
   }
   const size_t bad = bad_utf8(src->text, src->len);
   if (bad < src->len) {
-    diag(d, DIAG_ERROR, loc_at(file, src->text, bad), src->text[bad] ? "byte 0x%02x is not UTF-8 text" : "a NUL byte (0x%02x) is not text",
+    diag(d, DIAG_ERROR, loc_at(file, src->text, bad),
+         src->text[bad] ? "byte 0x%02x is not UTF-8 text" : "a NUL byte (0x%02x) is not text",
          (unsigned char)src->text[bad]);
     return ST_COMPILE;
   }

@@ -33,7 +33,7 @@ Front *front_open(Arena *a, Diags *d, IrCtx *ctx, const FrontOptions *o) {
   return f;
 }
 
-bool err_fresh(Front *f, Loc loc) {
+bool front_err_fresh(Front *f, Loc loc) {
   if (f->quiet) return false;
   for (uint32_t i = 0; i < f->reported.len; i++) {
     const Loc r = f->reported.data[i];
@@ -43,8 +43,8 @@ bool err_fresh(Front *f, Loc loc) {
   return true;
 }
 
-Value *err(Lower *L, Loc loc, const char *fmt, ...) {
-  if (err_fresh(L->f, loc)) {
+Value *front_err(Lower *L, Loc loc, const char *fmt, ...) {
+  if (front_err_fresh(L->f, loc)) {
     va_list ap;
     va_start(ap, fmt);
     diag(L->f->d, DIAG_ERROR, loc, "%s", arena_vprintf(L->f->a, fmt, ap));
@@ -53,8 +53,8 @@ Value *err(Lower *L, Loc loc, const char *fmt, ...) {
   return L->f->poison;
 }
 
-Value *err_hint(Lower *L, Loc loc, const char *hint, const char *fmt, ...) {
-  if (err_fresh(L->f, loc)) {
+Value *front_err_hint(Lower *L, Loc loc, const char *hint, const char *fmt, ...) {
+  if (front_err_fresh(L->f, loc)) {
     va_list ap;
     va_start(ap, fmt);
     diag(L->f->d, DIAG_ERROR, loc, "%s", arena_vprintf(L->f->a, fmt, ap));
@@ -89,9 +89,12 @@ static int annotation_dtype(Lower *L, const Node *n) {
   if (n->kind == AST_Str) return front_dtype_parse(n->name->s, n->name->len);
   if (n->kind != AST_Name && n->kind != AST_Attr) return -1;
   f->quiet++;
-  const Value *v = eval(L, n);
+  const Value *v = front_eval(L, n);
   f->quiet--;
-  return v->kind == VAL_DTYPE && !elem_is_ptr(v->dt.elem) && v->dt.rank < 0 && elem_kind(v->dt.elem) != DTK_NAMED ? (int)v->dt.elem->dt : -1;
+  return v->kind == VAL_DTYPE && !elem_is_ptr(v->dt.elem) && v->dt.rank < 0 &&
+                 elem_kind(v->dt.elem) != DTK_NAMED
+             ? (int)v->dt.elem->dt
+             : -1;
 }
 
 static bool const_of_value(Front *f, const Value *v, FrontConst *out) {
@@ -143,7 +146,9 @@ static bool not_specialized(const Node *def, uint32_t index, const Str *name) {
     if (call->kind != AST_Call) continue;
     for (uint32_t k = 0; k < call->list2.len; k++) {
       const Node *kw = call->list2.data[k];
-      if (!kw->name || strcmp(kw->name->s, "do_not_specialize") || (kw->a->kind != AST_List && kw->a->kind != AST_Tuple)) continue;
+      if (!kw->name || strcmp(kw->name->s, "do_not_specialize") ||
+          (kw->a->kind != AST_List && kw->a->kind != AST_Tuple))
+        continue;
       for (uint32_t i = 0; i < kw->a->list.len; i++) {
         const Node *x = kw->a->list.data[i];
         if ((x->kind == AST_Str && x->name == name) || (x->kind == AST_Int && x->ival == index)) return true;
@@ -163,7 +168,7 @@ static FrontParam list_param(Lower *L, const Node *def, uint32_t i) {
   out.has_default = p->b != NULL;
   if (p->b) {
     f->quiet++;
-    const Value *v = eval(L, p->b);
+    const Value *v = front_eval(L, p->b);
     f->quiet--;
     out.default_known = const_of_value(f, v, &out.dflt);
   }
@@ -188,7 +193,7 @@ static void jit_functions(Front *f, ModFile *m, FuncVec *out) {
     const Global *g = map_getp(&m->names, m->order.data[i]);
     const Func *fn = NULL;
     if (g->kind == GLOBAL_FUNC) {
-      fn = func_of_def(f, m, g->node);
+      fn = front_func_of_def(f, m, g->node);
     } else if (g->kind == GLOBAL_EXPR && g->node->kind == AST_Call) { // kernel = triton.jit(function)
       const Value *v = modfile_lookup(&L, m, m->order.data[i]);
       if (v && v->kind == VAL_FUNC && v->func->def->kind == AST_FuncDef) fn = v->func;
@@ -207,7 +212,8 @@ static bool is_called(const FuncVec *all, const Func *fn) {
   return false;
 }
 
-Status front_list(Arena *a, Diags *d, IrCtx *ctx, const FrontSource *src, const FrontOptions *o, FrontKernels *out) {
+Status front_list(Arena *a, Diags *d, IrCtx *ctx, const FrontSource *src, const FrontOptions *o,
+                  FrontKernels *out) {
   Front *f = front_open(a, d, ctx, o);
   ModFile *m = NULL;
   memset(out, 0, sizeof *out);
@@ -248,7 +254,9 @@ const FrontKernel *front_pick(const FrontKernels *k, const char *name, const Fro
   if (name)
     diag(d, DIAG_ERROR, LOC_NONE, "%s has no jit function '%s'", path, name);
   else
-    diag(d, DIAG_ERROR, LOC_NONE, n ? "%s has more than one kernel" : "%s has no kernel: no function decorated with @triton.jit", path);
+    diag(d, DIAG_ERROR, LOC_NONE,
+         n ? "%s has more than one kernel" : "%s has no kernel: no function decorated with @triton.jit",
+         path);
   if (k->n) diag_hint(d, "it has: %s", names);
   return NULL;
 }
@@ -267,7 +275,7 @@ FrontSpec front_spec_int(const FrontParam *p, int64_t value, bool is_unsigned) {
     s.dtype = FDT_int32;
   else
     s.dtype = is_unsigned && value < 0 ? FDT_uint64 : FDT_int64;
-  const bool integer = dt_info[s.dtype].kind != DTK_FLOAT;
+  const bool integer = front_dtypes[s.dtype].kind != DTK_FLOAT;
   s.divisible = integer && (!p->no_specialize || p->dtype >= 0) && value % 16 == 0 ? 16 : 1;
   return s;
 }
@@ -284,7 +292,8 @@ FrontSpec front_spec_float(const FrontParam *p, double value) {
 }
 
 FrontSpec front_spec_pointer(const FrontParam *p, FrontDtype elem, uint64_t address) {
-  return (FrontSpec){.name = p->name, .kind = FRONT_POINTER, .dtype = elem, .divisible = address % 16 == 0 ? 16 : 1};
+  return (FrontSpec){
+      .name = p->name, .kind = FRONT_POINTER, .dtype = elem, .divisible = address % 16 == 0 ? 16 : 1};
 }
 
 // ---- compiling -----------------------------------------------------------------------------------------
@@ -297,9 +306,10 @@ static Value *desc_param(Lower *L, const FrontSpec *s, const Str *name, Loc loc)
   d->elem = elem_number(f, s->dtype);
   d->rank = s->rank;
   for (int i = 0; i < s->rank && i < IR_MAX_RANK; i++) dims[i] = s->block[i];
-  if (s->rank < 1 || s->rank > 5) return err(L, loc, "the descriptor for '%s' has %d axes; 1 to 5 are supported", name->s, s->rank);
-  if (!check_shape(L, s->rank, dims, d->block, loc)) return f->poison;
-  d->ir = ir_func_param(L->ir, ir_type_desc(f->ctx, dt_info[s->dtype].ir, d->rank, d->block), name);
+  if (s->rank < 1 || s->rank > 5)
+    return front_err(L, loc, "the descriptor for '%s' has %d axes; 1 to 5 are supported", name->s, s->rank);
+  if (!front_check_shape(L, s->rank, dims, d->block, loc)) return f->poison;
+  d->ir = ir_func_param(L->ir, ir_type_desc(f->ctx, front_dtypes[s->dtype].ir, d->rank, d->block), name);
   Value *v = val_new(f, VAL_DESC);
   v->desc = d;
   return v;
@@ -309,15 +319,17 @@ static Value *param_value(Lower *L, const FrontSpec *s, const Str *name, Loc loc
   Front *f = L->f;
   if (s->kind != FRONT_CONST && s->kind != FRONT_TUPLE && elem_kind(elem_number(f, s->dtype)) == DTK_NAMED &&
       !(s->kind == FRONT_POINTER && s->dtype == FDT_void))
-    return err(L, loc, "'%s' has the type %s, which no value has here", name->s, front_dtype_name(s->dtype));
+    return front_err(L, loc, "'%s' has the type %s, which no value has here", name->s,
+                     front_dtype_name(s->dtype));
   switch (s->kind) {
   case FRONT_CONST: {
     Value *v = val_of_const(f, L->file, &s->value);
-    return v ? v : err(L, loc, "the constant for '%s' names no function of the file", name->s);
+    return v ? v : front_err(L, loc, "the constant for '%s' names no function of the file", name->s);
   }
   case FRONT_TUPLE: {
     Value **items = arena_array(f->a, Value *, s->nitems + 1);
-    for (int i = 0; i < s->nitems; i++) items[i] = param_value(L, &s->items[i], str_printf(f->strings, "%s.%d", name->s, i), loc);
+    for (int i = 0; i < s->nitems; i++)
+      items[i] = param_value(L, &s->items[i], str_printf(f->strings, "%s.%d", name->s, i), loc);
     return val_tuple(f, items, (uint32_t)s->nitems, false);
   }
   case FRONT_DESC: return desc_param(L, s, name, loc);
@@ -326,7 +338,7 @@ static Value *param_value(Lower *L, const FrontSpec *s, const Str *name, Loc loc
   }
   const Elem *e = elem_number(f, s->dtype);
   const Type *t = type_scalar(f, s->kind == FRONT_POINTER ? elem_pointer(f, e) : e, false);
-  IrValue *ir = ir_func_param(L->ir, ir_of(f, t), name);
+  IrValue *ir = ir_func_param(L->ir, front_ir_of(f, t), name);
   IrParam *p = &vec_last(&L->ir->params);
   p->divisible = s->divisible > 1 ? s->divisible : 1;
   p->is_unsigned = s->kind == FRONT_SCALAR && front_dtype_is_unsigned(s->dtype);
@@ -355,38 +367,40 @@ static void bind_kernel(Lower *L, const Func *fn, const FrontSpec *specs, int n)
   for (uint32_t i = 0; i < ps->len; i++) {
     const Node *p = ps->data[i];
     if (p->op == PARAM_STAR || p->op == PARAM_STARSTAR) {
-      err(L, p->loc, "a kernel takes named parameters only, not *%s", p->name->s);
+      front_err(L, p->loc, "a kernel takes named parameters only, not *%s", p->name->s);
       continue;
     }
     const FrontSpec *s = spec_of(specs, n, p->name->s);
     Value *v = NULL;
     if (s) {
       if (s->kind != FRONT_CONST && p->a && last_name_is(annotation_text(f, p->a), "constexpr"))
-        v = err(L, p->loc, "'%s' is a tl.constexpr and needs a constant", p->name->s);
+        v = front_err(L, p->loc, "'%s' is a tl.constexpr and needs a constant", p->name->s);
       else
         v = param_value(L, s, p->name, p->loc);
     } else if (p->b) {
       Lower M = {.f = f, .file = fn->file, .env = env_new(f, NULL), .keep_const = true};
-      v = eval(&M, p->b);
+      v = front_eval(&M, p->b);
     } else {
-      v = err(L, p->loc, "no argument for the parameter '%s'", p->name->s);
+      v = front_err(L, p->loc, "no argument for the parameter '%s'", p->name->s);
     }
     env_set(f, L->env, p->name, v, false);
   }
   for (int i = 0; i < n; i++) {
     bool known = false;
-    for (uint32_t k = 0; k < ps->len; k++) known |= specs[i].name && !strcmp(ps->data[k]->name->s, specs[i].name);
+    for (uint32_t k = 0; k < ps->len; k++)
+      known |= specs[i].name && !strcmp(ps->data[k]->name->s, specs[i].name);
     if (known) continue;
     Vec(const char *) names = {0};
     for (uint32_t k = 0; k < ps->len; k++) vec_push(f->a, &names, ps->data[k]->name->s);
-    const char *near = specs[i].name ? nearest_name(f, specs[i].name, names.data, names.len) : NULL;
-    diag(f->d, DIAG_ERROR, fn->def->loc, "'%s' has no parameter '%s'", fn->name->s, specs[i].name ? specs[i].name : "?");
+    const char *near = specs[i].name ? front_nearest_name(f, specs[i].name, names.data, names.len) : NULL;
+    diag(f->d, DIAG_ERROR, fn->def->loc, "'%s' has no parameter '%s'", fn->name->s,
+         specs[i].name ? specs[i].name : "?");
     if (near) diag_hint(f->d, "did you mean '%s'?", near);
   }
 }
 
-Status front_compile(Arena *a, Diags *d, IrCtx *ctx, const FrontSource *src, const char *kernel, const FrontSpec *specs,
-                     int nspecs, const FrontOptions *o, IrModule **out) {
+Status front_compile(Arena *a, Diags *d, IrCtx *ctx, const FrontSource *src, const char *kernel,
+                     const FrontSpec *specs, int nspecs, const FrontOptions *o, IrModule **out) {
   *out = NULL;
   const uint32_t before = d->errors;
   Front *f = front_open(a, d, ctx, o);
@@ -402,9 +416,10 @@ Status front_compile(Arena *a, Diags *d, IrCtx *ctx, const FrontSource *src, con
   L.b = ir_builder_at_end(L.ir->body);
   bind_kernel(&L, fn, specs, nspecs);
   if (d->errors != before) return ST_COMPILE;
-  const Value *r = lower_body(&L, fn, fn->def->loc);
-  if (r->kind != VAL_NONE && r->kind != VAL_POISON) err(&L, fn->def->loc, "a kernel returns nothing, but this one returns %s", val_kind_text(f, r));
-  ir_return(at(&L, fn->def->loc), 0, NULL);
+  const Value *r = front_lower_body(&L, fn, fn->def->loc);
+  if (r->kind != VAL_NONE && r->kind != VAL_POISON)
+    front_err(&L, fn->def->loc, "a kernel returns nothing, but this one returns %s", val_kind_text(f, r));
+  ir_return(front_at(&L, fn->def->loc), 0, NULL);
   if (d->errors != before) return ST_COMPILE;
   *out = f->module;
   return ST_OK;

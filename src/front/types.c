@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-const DtInfo dt_info[FDT_COUNT] = {
+const DtInfo front_dtypes[FDT_COUNT] = {
 #define LTYPE(name, ir, bits, kind, text) {#name, text, IR_##ir, bits, DTK_##kind},
 #include "front/dtypes.def"
 #undef LTYPE
@@ -15,35 +15,40 @@ static const struct {
   const char *text;
   FrontDtype dt;
 } dt_aliases[] = {
-  {"bool", FDT_int1},        {"fp8e4nv", FDT_float8e4nv}, {"fp8e5", FDT_float8e5}, {"fp8e4b8", FDT_float8e4b8},
-  {"fp8e4b15", FDT_float8e4b15}, {"fp8e5b16", FDT_float8e5b16}, {"fp16", FDT_float16}, {"fp32", FDT_float32},
-  {"fp64", FDT_float64},     {"float8e4m3", FDT_float8e4nv}, {"float8e5m2", FDT_float8e5}, {"half", FDT_float16},
-  {"u1", FDT_int1},          {"uint1", FDT_int1},         {"int", FDT_int32},      {"float", FDT_float32},
+    {"bool", FDT_int1},
+    {"fp8e4nv", FDT_float8e4nv},
+    {"fp8e5", FDT_float8e5},
+    {"fp8e4b8", FDT_float8e4b8},
+    {"fp8e4b15", FDT_float8e4b15},
+    {"fp8e5b16", FDT_float8e5b16},
+    {"fp16", FDT_float16},
+    {"fp32", FDT_float32},
+    {"fp64", FDT_float64},
+    {"float8e4m3", FDT_float8e4nv},
+    {"float8e5m2", FDT_float8e5},
+    {"half", FDT_float16},
+    {"u1", FDT_int1},
+    {"uint1", FDT_int1},
+    {"int", FDT_int32},
+    {"float", FDT_float32},
 };
 
 int front_dtype_parse(const char *text, size_t len) {
   for (int i = 0; i < FDT_COUNT; i++)
-    if ((strlen(dt_info[i].text) == len && !memcmp(dt_info[i].text, text, len)) ||
-        (strlen(dt_info[i].name) == len && !memcmp(dt_info[i].name, text, len)))
+    if ((strlen(front_dtypes[i].text) == len && !memcmp(front_dtypes[i].text, text, len)) ||
+        (strlen(front_dtypes[i].name) == len && !memcmp(front_dtypes[i].name, text, len)))
       return i;
   for (size_t i = 0; i < DT_COUNTOF(dt_aliases); i++)
-    if (strlen(dt_aliases[i].text) == len && !memcmp(dt_aliases[i].text, text, len)) return (int)dt_aliases[i].dt;
+    if (strlen(dt_aliases[i].text) == len && !memcmp(dt_aliases[i].text, text, len))
+      return (int)dt_aliases[i].dt;
   return -1;
 }
-const char *front_dtype_name(FrontDtype d) {
-  return dt_info[d].name;
-}
-const char *front_dtype_short(FrontDtype d) {
-  return dt_info[d].text;
-}
-IrDtype front_dtype_ir(FrontDtype d) {
-  return dt_info[d].ir;
-}
-int front_dtype_bits(FrontDtype d) {
-  return dt_info[d].bits;
-}
+const char *front_dtype_name(FrontDtype d) { return front_dtypes[d].name; }
+const char *front_dtype_short(FrontDtype d) { return front_dtypes[d].text; }
+IrDtype front_dtype_ir(FrontDtype d) { return front_dtypes[d].ir; }
+int front_dtype_bits(FrontDtype d) { return front_dtypes[d].bits; }
 bool front_dtype_is_unsigned(FrontDtype d) {
-  return dt_info[d].kind == DTK_UINT || dt_info[d].kind == DTK_BOOL;
+  return front_dtypes[d].kind == DTK_UINT || front_dtypes[d].kind == DTK_BOOL;
 }
 
 // ---- element types -------------------------------------------------------------------------------
@@ -67,13 +72,13 @@ const Elem *elem_pointer(Front *f, const Elem *to) {
 
 const char *elem_text(Front *f, const Elem *e) {
   static const char *const triton[FDT_COUNT] = {
-    [FDT_float8e4nv] = "fp8e4nv", [FDT_float8e5] = "fp8e5", [FDT_float16] = "fp16",
-    [FDT_bfloat16] = "bf16",      [FDT_float32] = "fp32",   [FDT_float64] = "fp64"};
+      [FDT_float8e4nv] = "fp8e4nv", [FDT_float8e5] = "fp8e5", [FDT_float16] = "fp16",
+      [FDT_bfloat16] = "bf16",      [FDT_float32] = "fp32",   [FDT_float64] = "fp64"};
   if (e->to) return arena_printf(f->a, "*%s", elem_text(f, e->to));
-  return triton[e->dt] ? triton[e->dt] : dt_info[e->dt].name;
+  return triton[e->dt] ? triton[e->dt] : front_dtypes[e->dt].name;
 }
 
-const char *shape_text(Front *f, int rank, const int32_t *shape) {
+const char *front_shape_text(Front *f, int rank, const int32_t *shape) {
   const char *s = "";
   for (int i = 0; i < rank; i++) s = arena_printf(f->a, "%s%s%d", s, i ? ", " : "", shape[i]);
   return arena_printf(f->a, "[%s]", s);
@@ -81,22 +86,20 @@ const char *shape_text(Front *f, int rank, const int32_t *shape) {
 
 const char *type_text(Front *f, const Type *t) {
   const char *e = elem_text(f, t->elem);
-  if (t->rank) return arena_printf(f->a, "%s%s", e, shape_text(f, t->rank, t->shape));
+  if (t->rank) return arena_printf(f->a, "%s%s", e, front_shape_text(f, t->rank, t->shape));
   return t->thread ? arena_printf(f->a, "thread %s", e) : e;
 }
 
-IrDtype ir_pointee(const Elem *to) {
-  return to->to ? IR_i64 : dt_info[to->dt].ir;
-}
+IrDtype front_ir_pointee(const Elem *to) { return to->to ? IR_i64 : front_dtypes[to->dt].ir; }
 
-const IrType *ir_of(Front *f, const Type *t) {
+const IrType *front_ir_of(Front *f, const Type *t) {
   const IrLevel level = t->thread ? LEVEL_thread : LEVEL_program;
   if (elem_is_ptr(t->elem)) {
-    const IrDtype to = ir_pointee(t->elem->to);
+    const IrDtype to = front_ir_pointee(t->elem->to);
     return t->rank ? ir_type_ptr_tile(f->ctx, to, SPACE_global, t->rank, t->shape)
                    : ir_type_ptr(f->ctx, to, SPACE_global, level);
   }
-  const IrDtype d = dt_info[t->elem->dt].ir;
+  const IrDtype d = front_dtypes[t->elem->dt].ir;
   return t->rank ? ir_type_tile(f->ctx, d, t->rank, t->shape) : ir_type_scalar(f->ctx, d, level);
 }
 
@@ -132,7 +135,7 @@ static int kind_rank(const Elem *e) { // bool < int < float
 }
 
 // C's rule: the wider one wins; of equal width the unsigned one.
-const Elem *promote_ints(Front *f, const Elem *x, const Elem *y) {
+const Elem *front_promote_ints(Front *f, const Elem *x, const Elem *y) {
   (void)f;
   const int wx = elem_bits(x), wy = elem_bits(y);
   const bool ux = elem_is_unsigned(x), uy = elem_is_unsigned(y);
@@ -141,7 +144,8 @@ const Elem *promote_ints(Front *f, const Elem *x, const Elem *y) {
   return wy >= wx ? y : x;
 }
 
-Promote promote(Front *f, const Elem *x, bool x_number, const Elem *y, bool y_number, bool div, const Elem **out) {
+Promote front_promote(Front *f, const Elem *x, bool x_number, const Elem *y, bool y_number, bool div,
+                      const Elem **out) {
   const bool narrow_div_x = x->dt == FDT_float16 || x->dt == FDT_bfloat16;
   const bool narrow_div_y = y->dt == FDT_float16 || y->dt == FDT_bfloat16;
   *out = NULL;
@@ -171,7 +175,7 @@ Promote promote(Front *f, const Elem *x, bool x_number, const Elem *y, bool y_nu
     return PROMOTE_OK;
   }
   if (div && elem_is_unsigned(x) != elem_is_unsigned(y)) return PROMOTE_MIXED_SIGN;
-  *out = promote_ints(f, x, y);
+  *out = front_promote_ints(f, x, y);
   return PROMOTE_OK;
 }
 
@@ -190,7 +194,7 @@ const Elem *elem_of_float(Front *f, double v) {
   return elem_number(f, single ? FDT_float32 : FDT_float64);
 }
 
-bool int_fits(const Elem *e, AstInt v) {
+bool front_int_fits(const Elem *e, AstInt v) {
   const int w = elem_bits(e);
   const AstInt one = 1;
   if (elem_is_bool(e)) return v == 0 || v == 1;

@@ -21,9 +21,7 @@ Value *val_float(Front *f, double d) {
   v->f = d;
   return v;
 }
-Value *val_bool(Front *f, bool b) {
-  return b ? f->vtrue : f->vfalse;
-}
+Value *val_bool(Front *f, bool b) { return b ? f->vtrue : f->vfalse; }
 Value *val_str(Front *f, const char *s) {
   Value *v = val_new(f, VAL_STR);
   v->s = str_cstr(f->strings, s);
@@ -158,7 +156,8 @@ const char *val_repr(Front *f, const Value *v, bool quote) {
   case VAL_FLOAT: return float_text(f, v->f);
   case VAL_STR: return quote ? arena_printf(f->a, "'%s'", v->s->s) : v->s->s;
   case VAL_DTYPE:
-    return v->dt.rank > 0 ? arena_printf(f->a, "<%s, %s>", shape_text(f, v->dt.rank, v->dt.shape), elem_text(f, v->dt.elem))
+    return v->dt.rank > 0 ? arena_printf(f->a, "<%s, %s>", front_shape_text(f, v->dt.rank, v->dt.shape),
+                                         elem_text(f, v->dt.elem))
                           : elem_text(f, v->dt.elem);
   case VAL_TUPLE: return repr_seq(f, v);
   case VAL_FUNC: return arena_printf(f->a, "<function %s>", v->func->name->s);
@@ -191,12 +190,15 @@ const char *val_kind_text(Front *f, const Value *v) {
   case VAL_OBJECT: return arena_printf(f->a, "a '%s' object", v->seq.cls->cls->name->s);
   case VAL_RT:
     return arena_printf(f->a, "%s %s", type_text(f, v->rt.type),
-                        v->rt.type->rank                  ? "tile"
+                        v->rt.type->rank                ? "tile"
                         : elem_is_ptr(v->rt.type->elem) ? "pointer"
                                                         : "scalar");
   case VAL_TOKEN: return "a wait token";
-  case VAL_BLOCKPTR: return arena_printf(f->a, "a block pointer of shape %s", shape_text(f, v->bp->rank, v->bp->block));
-  case VAL_DESC: return arena_printf(f->a, "a tensor descriptor of block %s", shape_text(f, v->desc->rank, v->desc->block));
+  case VAL_BLOCKPTR:
+    return arena_printf(f->a, "a block pointer of shape %s", front_shape_text(f, v->bp->rank, v->bp->block));
+  case VAL_DESC:
+    return arena_printf(f->a, "a tensor descriptor of block %s",
+                        front_shape_text(f, v->desc->rank, v->desc->block));
   case VAL_MEM: return "a tile in block memory";
   }
   return "?";
@@ -219,23 +221,30 @@ char *val_signature(Front *f, const Value *v) {
   case VAL_DICT:
   case VAL_TUPLE:
   case VAL_OBJECT: {
-    char *s = arena_printf(f->a, "%c%d%p(", v->kind == VAL_TUPLE ? 't' : v->kind == VAL_DICT ? 'd' : 'o', v->seq.list,
-                           (const void *)v->seq.cls);
+    char *s = arena_printf(f->a, "%c%d%p(",
+                           v->kind == VAL_TUPLE  ? 't'
+                           : v->kind == VAL_DICT ? 'd'
+                                                 : 'o',
+                           v->seq.list, (const void *)v->seq.cls);
     for (uint32_t i = 0; i < v->seq.n; i++)
-      s = arena_printf(f->a, "%s%s=%s,", s, v->seq.fields ? v->seq.fields[i]->s : "", val_signature(f, v->seq.items[i]));
+      s = arena_printf(f->a, "%s%s=%s,", s, v->seq.fields ? v->seq.fields[i]->s : "",
+                       val_signature(f, v->seq.items[i]));
     return arena_printf(f->a, "%s)", s);
   }
   case VAL_RT: return arena_printf(f->a, "r%s", type_text(f, v->rt.type));
   case VAL_TOKEN: return arena_strdup(f->a, "token");
   case VAL_BLOCKPTR: {
-    char *s = arena_printf(f->a, "b%s%s(", type_text(f, v->bp->base->rt.type), shape_text(f, v->bp->rank, v->bp->block));
+    char *s = arena_printf(f->a, "b%s%s(", type_text(f, v->bp->base->rt.type),
+                           front_shape_text(f, v->bp->rank, v->bp->block));
     for (int i = 0; i < v->bp->rank; i++)
-      s = arena_printf(f->a, "%s%s,%s,%s,%d;", s, val_signature(f, v->bp->shape[i]), val_signature(f, v->bp->strides[i]),
-                       val_signature(f, v->bp->offsets[i]), v->bp->order[i]);
+      s = arena_printf(f->a, "%s%s,%s,%s,%d;", s, val_signature(f, v->bp->shape[i]),
+                       val_signature(f, v->bp->strides[i]), val_signature(f, v->bp->offsets[i]),
+                       v->bp->order[i]);
     return arena_printf(f->a, "%s)", s);
   }
   case VAL_DESC: {
-    char *s = arena_printf(f->a, "D%s%s(", elem_text(f, v->desc->elem), shape_text(f, v->desc->rank, v->desc->block));
+    char *s = arena_printf(f->a, "D%s%s(", elem_text(f, v->desc->elem),
+                           front_shape_text(f, v->desc->rank, v->desc->block));
     for (int i = 0; i < v->desc->rank; i++)
       s = arena_printf(f->a, "%s%s,%s;", s, v->desc->shape[i] ? val_signature(f, v->desc->shape[i]) : "?",
                        v->desc->strides[i] ? val_signature(f, v->desc->strides[i]) : "?");
@@ -259,9 +268,7 @@ void val_leaves(Front *f, const Value *v, LeafVec *out) {
   case VAL_DICT:
     for (uint32_t i = 0; i < v->seq.n; i++) val_leaves(f, v->seq.items[i], out);
     break;
-  case VAL_METHOD:
-    val_leaves(f, v->method.self, out);
-    break;
+  case VAL_METHOD: val_leaves(f, v->method.self, out); break;
   case VAL_BLOCKPTR:
     val_leaves(f, v->bp->base, out);
     for (int i = 0; i < v->bp->rank; i++) val_leaves(f, v->bp->shape[i], out);
@@ -296,7 +303,8 @@ Value *val_rebuild(Front *f, const Value *like, const Leaf *leaves, uint32_t *at
   case VAL_DICT: {
     Value *v = arena_copy(f->a, like, sizeof *like);
     v->seq.items = like->seq.n ? arena_array(f->a, Value *, like->seq.n) : NULL;
-    for (uint32_t i = 0; i < like->seq.n; i++) v->seq.items[i] = val_rebuild(f, like->seq.items[i], leaves, at);
+    for (uint32_t i = 0; i < like->seq.n; i++)
+      v->seq.items[i] = val_rebuild(f, like->seq.items[i], leaves, at);
     return v;
   }
   case VAL_METHOD: {
@@ -337,9 +345,7 @@ Env *env_new(Front *f, Env *outer) {
   return e;
 }
 
-Binding *env_find(const Env *e, const Str *name) {
-  return map_getp(&e->map, name);
-}
+Binding *env_find(const Env *e, const Str *name) { return map_getp(&e->map, name); }
 
 void env_set(Front *f, Env *e, const Str *name, Value *v, bool is_const) {
   Binding *b = arena_new(f->a, Binding);
@@ -358,6 +364,7 @@ void env_set_gone(Front *f, Env *e, const Str *name, const char *why) {
 Env *env_copy(Front *f, const Env *e) {
   Env *n = env_new(f, e->outer);
   for (uint32_t i = 0; i < e->map.entries.len; i++)
-    if (e->map.entries.data[i].key != MAP_GONE) map_set(&n->map, e->map.entries.data[i].key, e->map.entries.data[i].value);
+    if (e->map.entries.data[i].key != MAP_GONE)
+      map_set(&n->map, e->map.entries.data[i].key, e->map.entries.data[i].value);
   return n;
 }

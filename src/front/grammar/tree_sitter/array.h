@@ -25,7 +25,8 @@
 #define array_reserve(a, n) \
   ((void)grammar_array_fit((void **)&(a)->contents, &(a)->capacity, (uint32_t)(n), sizeof *(a)->contents))
 #define array_push(a, x) \
-  ((void)(grammar_array_fit((void **)&(a)->contents, &(a)->capacity, (a)->size + 1, sizeof *(a)->contents) && \
+  ((void)(grammar_array_fit((void **)&(a)->contents, &(a)->capacity, (a)->size + 1, \
+                            sizeof *(a)->contents) && \
           ((a)->contents[(a)->size++] = (x), true)))
 #define array_delete(a) (free((a)->contents), array_init(a))
 
