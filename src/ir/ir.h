@@ -199,7 +199,8 @@ typedef struct IrOpInfo {
 extern const IrOpInfo ir_ops[OP_COUNT];
 int ir_op_by_name(const char *name, size_t len); // -1: none
 bool ir_op_legal_in(IrOpKind k, IrStage s);
-// Who executes op: EXEC_LEVEL resolved to EXEC_PROGRAM or EXEC_THREAD by its values.
+// Who executes op: EXEC_LEVEL resolved to EXEC_PROGRAM or EXEC_THREAD by its values (region ops: by their condition or
+// bounds; without values: by the control around it), to EXEC_WARP or EXEC_BLOCK by the attribute group.
 IrExecutor ir_op_executor(const IrOp *op);
 
 enum { // resources

@@ -83,15 +83,10 @@ void ir_put_type(IrText *t, const IrType *ty) {
   }
 }
 
-static char *finish(IrText *t) {
-  if (!t->buf.data) ir_put(t, "");
-  return t->buf.data;
-}
-
 char *ir_type_text(const IrType *ty, Arena *a) {
   IrText t = {.arena = a};
   ir_put_type(&t, ty);
-  return finish(&t);
+  return t.buf.data;
 }
 
 // ---- constants ----------------------------------------------------------------------------------------------------
@@ -409,7 +404,7 @@ static char *print_module(const IrModule *m, Arena *a, bool locs) {
     ir_put(&p.t, "\n");
     put_func(&p, f);
   }
-  return finish(&p.t);
+  return p.t.buf.data;
 }
 
 char *ir_print(const IrModule *m, Arena *a) { return print_module(m, a, false); }
@@ -419,5 +414,5 @@ char *ir_print_op(const IrOp *op, Arena *a) {
   Printer p = {.t = {.arena = a}};
   put_op_head(&p, op);
   if (op->nregions) ir_put(&p.t, " {...}");
-  return finish(&p.t);
+  return p.t.buf.data;
 }

@@ -790,7 +790,7 @@ Status ir_parse(Arena *a, IrCtx *ctx, Diags *d, const char *name, const char *te
   map_init(&r.funcs, a);
   r.attrs = arena_array(a, ReadAttr, ATTR_COUNT);
   next(&r);
-  if (!read_module(&r)) return ST_COMPILE;
+  if (!read_module(&r) || r.failed) return ST_COMPILE;
   *out = r.m;
   return ST_OK;
 }

@@ -68,11 +68,13 @@ static void switch_rules(V *v, const IrOp *op) {
     ir_bad(v, op, "%u cases need %u regions, not %u", cases->ints.n, cases->ints.n + 1, op->nregions);
     return;
   }
-  for (uint32_t i = 1; i < cases->ints.n; i++) {
-    if (cases->ints.v[i] <= cases->ints.v[i - 1]) {
-      ir_bad(v, op, "the cases do not rise");
-      break;
-    }
+  Map seen;
+  map_init(&seen, v->d->arena);
+  for (uint32_t i = 0; i < cases->ints.n; i++) {
+    const uint64_t key = (uint64_t)cases->ints.v[i] & UINT32_MAX; // what an i32 can equal
+    if (cases->ints.v[i] != (int32_t)key) ir_bad(v, op, "case %lld is no i32", (long long)cases->ints.v[i]);
+    if (map_get(&seen, key, NULL)) ir_bad(v, op, "case %lld stands twice", (long long)cases->ints.v[i]);
+    map_set(&seen, key, 1);
   }
   choice_rules(v, op);
 }

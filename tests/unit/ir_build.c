@@ -62,6 +62,8 @@ static void test_types(void **state) {
   assert_ptr_equal(ir_type_with_dtype(c, tile, IR_i1), ir_type_tile(c, IR_i1, 2, s));
   assert_ptr_equal(ir_type_with_dtype(c, ptrs, IR_i8), ir_type_tile(c, IR_i8, 2, s));
   assert_ptr_equal(ir_type_with_dtype(c, ir_type_ptr(c, IR_f32, SPACE_global, LEVEL_thread), IR_i32), thread);
+  assert_ptr_equal(ir_type_with_dtype(c, ir_type_ptr(c, IR_f32, SPACE_shared, LEVEL_program), IR_i32),
+                   w.i->type);
   assert_ptr_equal(ir_type_with_shape(c, tile, 1, t), ir_type_tile(c, IR_f16, 1, t));
   assert_ptr_equal(ir_type_with_shape(c, ptrs, 1, t), ir_type_ptr_tile(c, IR_i8, SPACE_shared, 1, t));
   assert_ptr_equal(ir_type_with_shape(c, ptrs, 0, NULL), ir_type_ptr(c, IR_i8, SPACE_shared, LEVEL_program));
