@@ -16,6 +16,7 @@ typedef struct Term { // holds for the lanes before `limit` (i64), or for all la
   IrValue *limit, *cond;
   PlaceElem idx[IR_MAX_RANK];
   bool valid;
+  bool from_start; // where it fails at the row's start it may hold later
 } Term;
 
 typedef struct Acc { // a reduction
@@ -254,10 +255,12 @@ static void leaf(Work *w, IrValue *m, const PlaceElem *idx, bool guards) {
   IrValue *a0 = at_start(w, a, idx), *b0 = at_start(w, b, idx);
   if (!a0 || !b0) return;
   Term *t = new_term(w, m, idx);
-  if (cmp == CMP_slt || cmp == CMP_sle)
+  if (cmp == CMP_slt || cmp == CMP_sle) {
     t->limit = difference(w, b0, a0, cmp == CMP_sle);
-  else
+  } else {
     t->cond = place_cmp(&w->n, cmp, a0, b0);
+    t->from_start = true;
+  }
 }
 
 static void split_mask(Work *w, IrValue *m, const PlaceElem *idx, bool guards) {
@@ -357,7 +360,7 @@ static void mask_terms(Work *w, IrValue *m, Term **out, uint32_t *count) {
   if (!place_is_tile(m)) return;
   Term *t = map_getp(&w->term_of, m);
   if (t && t->valid && *count < 24) {
-    out[(*count)++] = t;
+    if (!t->from_start) out[(*count)++] = t;
     return;
   }
   const PlaceInfo *in = place_info(w->p, m);
