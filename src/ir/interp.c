@@ -521,7 +521,6 @@ static void run_all(World *w) {
   if (w->check) check_open(w);
   const char *why = c->ranks < 1 ? "no ranks" : open_memory(w);
   if (!why) why = open_streams(w);
-  if (!why && c->check) why = "checking is not there yet";
   if (why) {
     interp_fault(w, FAULT_UNSUPPORTED, LOC_NONE, LOC_NONE, "%s", why);
     return;

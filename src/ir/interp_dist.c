@@ -393,7 +393,7 @@ static uint64_t operand_u64(const Agent *a, const Ins *i, uint32_t q, uint32_t l
 static void start_copy(World *w, Agent *a, const Ins *i, uint32_t lane, bool signal) {
   const IrGroup g = (IrGroup)ir_attr_i(i->op, ATTR_group);
   const bool get = i->op->kind == OP_get, nbi = ir_attr_i(i->op, ATTR_nbi);
-  const int warp = g == GROUP_block ? (a->kind == AGENT_WARP ? a->warp : -1) : interp_warp(a, i, lane);
+  const int warp = interp_warp(a, i, lane);
   uint64_t dst = operand_u64(a, i, 0, lane), src = operand_u64(a, i, 1, lane), sig = 0;
   const int64_t bytes = (int64_t)operand_u64(a, i, 2, lane), pe = (int64_t)operand_u64(a, i, signal ? 5 : 3, lane);
   if (bytes < 0) {
@@ -561,6 +561,7 @@ Step x_mbarrier_alloc(World *w, Agent *a, const Ins *i) {
 static Step arrive(World *w, Agent *a, const Ins *i, bool expect) {
   const uint32_t n = interp_count(a, i);
   MBar *b = interp_mbar(w, a, i, i->a, i->b);
+  if (i->n && a->warp < 0) check_barrier(w, a->group); // program code arrives for all its threads
   for (uint32_t k = 0; b && k < n; k++) {
     if (!i->n && !interp_active(a, k)) continue;
     if (expect) b->bytes += interp_ref_int(a, i->c, k);

@@ -306,6 +306,7 @@ Step x_fork_warps(World *w, Agent *a, const Ins *i) {
     w->stop = true;
     return SWITCH;
   }
+  check_barrier(w, a->group);
   return fork_warps(w, a, i, i->n, true);
 }
 
@@ -314,6 +315,7 @@ static void child_over(World *w, Agent *c) {
   c->state = AGENT_OVER;
   interp_forget(w, c);
   if (--p->children) return;
+  if (p->first_child->base[SP_LO]) check_barrier(w, p->group); // warp_for ops stand between barriers
   memcpy(p->base[SP_SC], p->first_child->base[SP_SC], p->code->sc_bytes);
   for (Agent *k = p->first_child, *next; k; k = next) {
     next = k->next;

@@ -404,6 +404,7 @@ void interp_desc_block(World *w, Agent *a, const Ins *i, const InterpDesc *d, co
                        int mode, IrRmw op, Actor *actor); // mode 0 load, 1 store, 2 rmw
 uint64_t interp_rmw_value(IrRmw op, IrDtype d, uint64_t old, uint64_t v);
 bool interp_cmp_words(uint8_t cmp, uint64_t a, uint64_t b, int size);
+const char *interp_buffer_name(const Agent *a, const char *p); // of the block memory at p
 bool interp_mem_range(World *w, Agent *a, const Ins *i, const char *p, size_t bytes, unsigned kind, uint32_t lane);
 
 // ---- distribution (interp_dist.c) ---------------------------------------------------------------------------------------------------------

@@ -533,7 +533,7 @@ Step x_mem_alloc(World *w, Agent *a, const Ins *i) {
   return GO;
 }
 
-static const char *buffer_name(const Agent *a, const char *p) {
+const char *interp_buffer_name(const Agent *a, const char *p) {
   const Code *c = a->code;
   for (uint32_t k = 0; k < c->bufs.len; k++) {
     const Buf *b = c->bufs.data[k];
@@ -563,7 +563,7 @@ Step x_mem_view(World *w, Agent *a, const Ins *i) {
   int64_t stage = interp_ref_int(a, i->b, 0);
   if (stage < 0 || stage >= (t->stages ? t->stages : 1)) {
     interp_fault(w, FAULT_BOUNDS, i->op->loc, LOC_NONE, "%s asks for stage %lld of %s, which has %d", interp_who(w, a),
-                 (long long)stage, buffer_name(a, m), t->stages ? t->stages : 1);
+                 (long long)stage, interp_buffer_name(a, m), t->stages ? t->stages : 1);
     stage = 0;
   }
   *(char **)interp_at(a, i->r) = m + (size_t)stage * bytes;
@@ -600,7 +600,7 @@ static char *element(World *w, Agent *a, const Ins *i, const IrType *t, char *m,
     const int64_t room = t->shape[d] - (d == t->rank - 1 ? (int64_t)n - 1 : 0);
     if (k < 0 || k >= room) {
       interp_fault(w, FAULT_BOUNDS, i->op->loc, LOC_NONE, "%s accesses index %lld along axis %d of %s, whose size is %d",
-                   interp_who(w, a), (long long)(k < 0 ? k : k + (int64_t)n - 1), d, buffer_name(a, m), t->shape[d]);
+                   interp_who(w, a), (long long)(k < 0 ? k : k + (int64_t)n - 1), d, interp_buffer_name(a, m), t->shape[d]);
       return NULL;
     }
     at = at * t->shape[d] + k;
