@@ -94,7 +94,7 @@ $(DEPS)/obj/%.o: $(GRAMMAR)/%.c
 	  -ffile-prefix-map=$(CURDIR)=. -c -o $@ $<
 
 define archive
-@rm -f $@
+@mkdir -p $(@D) && rm -f $@
 $(call say,AR) ar rcsD $@ $^
 endef
 $(B)/libditron-rt.a: $(call obj,$(RT_SRC)); $(archive)
@@ -104,9 +104,11 @@ $(B)/libditron.a: $(call obj,$(FULL_SRC)) $(GRAMMAR_OBJ); $(archive)
 # rooms without state and takes everything that has state from libditron-rt.
 SHARED = $(LINK) -shared -Wl,-soname,$(@F).0 -Wl,--exclude-libs,ALL -Wl,-z,defs
 $(B)/libditron-rt.so: $(call obj,$(RT_SRC))
+	@mkdir -p $(@D)
 	$(call say,LD) $(SHARED) -o $@ $^ $(BASE_LIBS)
 	@ln -sf $(@F) $@.0
 $(B)/libditron.so: $(call obj,$(FULL_SRC) $(BOTH_SRC)) $(GRAMMAR_OBJ) | $(B)/libditron-rt.so
+	@mkdir -p $(@D)
 	$(call say,LD) $(SHARED) -Wl,-rpath,'$$ORIGIN' -o $@ $^ -L$(B) -lditron-rt $(FULL_LIBS)
 	@ln -sf $(@F) $@.0
 

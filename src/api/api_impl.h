@@ -78,7 +78,7 @@ DT_SHARED dt_status api_call(dt_context *c, Status (*fn)(ApiCall *call, void *us
 DT_SHARED dt_status api_image_from_bytes(dt_context *c, const void *bytes, size_t n, dt_image **out);
 
 // Defined in libditron only.
-DT_API const char *api_compiler_info(dt_context *c);
+DT_SHARED const char *api_compiler_info(dt_context *c);
 
 static inline dt_status api_status(Status s) { return (dt_status)s; }
 
