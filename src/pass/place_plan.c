@@ -293,9 +293,10 @@ static PlaceBuf *plan_factor(Planner *w, IrValue *v) {
       place_buf_new(p, v->type, false, w->plan->block->owner ? w->plan->block->owner->loc : LOC_NONE,
                     "operand of a product");
   if (v->def) b->loc = v->def->loc;
-  const bool defines = !in->buf;
-  PlacePlan *outer = NULL;
+  PlacePlan *outer = w->plan;
   PlaceStep *s = before_loops(w->plan, v->block, &outer);
+  // made in one arm of a choice, it is there for that arm alone
+  const bool defines = !in->buf && outer->block == v->block;
   if (s) {
     PlaceGroup *g = place_group_new(p, v->type->rank, v->type->shape);
     place_step_insert(p, outer, s->prev, g);
