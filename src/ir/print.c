@@ -255,6 +255,10 @@ static void put_symbol(IrText *t, const Str *s) {
 }
 
 static void put_attr(IrText *t, const IrOp *op, const IrAttr *a) {
+  if ((unsigned)a->name >= ATTR_COUNT) { // the verifier says so
+    ir_put(t, "?");
+    return;
+  }
   const IrAttrInfo *info = &ir_attrs[a->name];
   ir_putf(t, "%s=", info->name);
   switch (info->kind) {
