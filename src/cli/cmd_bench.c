@@ -19,7 +19,7 @@ typedef struct Bench {
   bool json, explain;
   dt_pack *pack;
   // results, written by rank 0
-  const char *variant, *peer_name;
+  char variant[32], peer_name[128];
   double error, ms[SLOTS][MOST_ROUNDS];
   bool has[SLOTS];
   char explain_text[512];
@@ -159,13 +159,14 @@ static dt_status bench_rank(dt_rank *rank, void *user) {
     if (st == DT_OK) st = agreed;
   }
   BenchPeer *peer = NULL;
-  if (st == DT_OK && n == 0 && b->c.world == 1) peer = bench_peer_open(&b->c, (int)b->threads, &b->peer_name);
+  const char *peer_name = n ? "in turn" : "none";
+  if (st == DT_OK && n == 0 && b->c.world == 1) peer = bench_peer_open(&b->c, (int)b->threads, &peer_name);
   if (st == DT_OK && index == 0) {
     b->error = error;
-    b->variant = dt_plan_variant(x[OURS].plan);
+    snprintf(b->variant, sizeof b->variant, "%s", dt_plan_variant(x[OURS].plan));
+    snprintf(b->peer_name, sizeof b->peer_name, "%s", peer_name);
     snprintf(b->explain_text, sizeof b->explain_text, "%s", dt_plan_explain(x[OURS].plan));
     for (int k = 0; k < SLOTS; k++) b->has[k] = x[k].plan || (k == PEER && peer);
-    if (n) b->peer_name = "in turn";
   }
   CliProgress bar = {.what = b->c.op};
   if (st == DT_OK) st = time_rounds(b, rank, x, s, peer, &bar);
@@ -222,7 +223,6 @@ static int run_case(Bench *b, bool header) {
   BenchTensors t;
   bench_sizes(&b->c, &t);
   if (!t.n) return cli_usage("bench", "no operator '%s'; `ditron info` lists them", b->c.op);
-  b->variant = b->peer_name = "none";
   memset(b->has, 0, sizeof b->has);
   dt_status st = dt_team_create(b->context, &o, &team);
   if (st != DT_OK) return cli_failed(b->context, "team", st);
