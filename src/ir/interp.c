@@ -260,8 +260,9 @@ static Stream *find_stream(World *w, int rank, int id) {
 // Are all commands of `other` that were issued before `cmd` over?
 static bool stream_reached(const Stream *other, int cmd) { return !other || other->at >= other->ncmds || other->cmds[other->at] > cmd; }
 
-static bool stream_access(World *w, Stream *s, uint64_t addr, uint64_t bytes, unsigned kind) {
-  const Access x = {.addr = addr, .bytes = bytes, .kind = kind, .warp = -1, .scope = SCOPE_sys, .esize = bytes <= 8 ? (int)bytes : 1,
+static bool stream_access(World *w, Stream *s, uint64_t addr, uint64_t bytes, unsigned kind, uint64_t value) {
+  const Access x = {.value = value,
+                    .addr = addr, .bytes = bytes, .kind = kind, .warp = -1, .scope = SCOPE_sys, .esize = bytes <= 8 ? (int)bytes : 1,
                     .actor = &s->actor};
   return interp_access(w, s->agent, &x);
 }
@@ -275,8 +276,13 @@ static bool stream_copy(World *w, Stream *s, const InterpCmd *c) {
   if (!n) return true;
   const bool copy = c->kind == INTERP_COPY;
   // The engine may read a word that kernels raise with release: then what it publishes comes after that.
-  if (copy && !stream_access(w, s, (uint64_t)(uintptr_t)src, n, ACC_READ | (word ? ACC_ACQUIRE : 0))) return true;
-  if (!stream_access(w, s, (uint64_t)(uintptr_t)dst, n, ACC_WRITE | word)) return true;
+  if (copy && !stream_access(w, s, (uint64_t)(uintptr_t)src, n, ACC_READ | (word ? ACC_ACQUIRE : 0), 0)) return true;
+  uint64_t value = 0;
+  if (word && copy)
+    memcpy(&value, src, n);
+  else if (word)
+    memset(&value, c->value, n);
+  if (!stream_access(w, s, (uint64_t)(uintptr_t)dst, n, ACC_WRITE | word, value)) return true;
   if (copy)
     memmove(dst, src, n);
   else
@@ -422,7 +428,9 @@ static void run(World *w) {
     }
     if (next >= w->ready.len) next = 0;
     if (w->c->seed) {
-      turn(w, (uint32_t)(rng_next(&w->rng) % w->ready.len));
+      uint32_t k = (uint32_t)(rng_next(&w->rng) % w->ready.len);
+      if (w->ready.data[k]->rank == w->slow && rng_next(&w->rng) % 16) k = (uint32_t)(rng_next(&w->rng) % w->ready.len);
+      turn(w, k);
       continue;
     }
     const Agent *a = w->ready.data[next];
@@ -512,6 +520,7 @@ static void hand_back(World *w, InterpResult *r) {
 static void run_all(World *w) {
   const InterpConfig *c = w->c;
   w->rng.s = c->seed * 0x9e3779b97f4a7c15u + 1;
+  w->slow = c->ranks > 1 ? (int)(rng_next(&w->rng) % (uint64_t)(c->ranks + 1)) - 1 : -1;
   w->max_steps = c->max_steps ? c->max_steps : 1ull << 62;
   w->max_findings = c->max_findings > 0 ? c->max_findings : 20;
   w->check = c->check;

@@ -260,13 +260,28 @@ static SyncVar *sync_of(World *w, uint64_t addr, bool make) {
   return v;
 }
 
-static IrScope scope_needed(const SyncVar *v, const Agent *a) {
+static IrScope scope_needed(const Released *v, const Agent *a) {
   if (v->rank != a->rank) return SCOPE_sys;
   return v->inst && v->inst == a->inst && v->inst_number == a->inst->number ? SCOPE_block : SCOPE_gpu;
 }
 
-static void acquire(World *w, Agent *a, const Access *x, const SyncVar *v) {
-  if (!v->clock) return;
+// The write that an acquire may count on. A wait is content with the first write that ends it and that it does not know to be
+// overwritten: in another schedule it would have seen that one. Anything else sees the last. NULL: what was there before.
+static const Released *seen_write(const World *w, const Access *x, const SyncVar *v, const Clock *seen) {
+  if (!x->waits) return &v->h[v->n - 1];
+  uint32_t from = v->n;
+  while (from && !clock_covers(w, seen, v->h[from - 1].comp, v->h[from - 1].epoch)) from--;
+  if (!from && !v->forgot && interp_cmp_words(x->cmp, v->first, x->value, (int)x->bytes)) return NULL;
+  for (uint32_t k = from ? from - 1 : 0; k < v->n; k++)
+    if (interp_cmp_words(x->cmp, v->h[k].value, x->value, (int)x->bytes)) return &v->h[k];
+  return &v->h[v->n - 1];
+}
+
+static void acquire(World *w, Agent *a, const Access *x, const SyncVar *var) {
+  Clock **seen;
+  Actor *me = actor_of(a, x->warp, false, x->actor, &seen);
+  const Released *v = seen_write(w, x, var, *seen);
+  if (!v || !v->clock) return;
   const IrScope need = scope_needed(v, a);
   if (v->scope < need || x->scope < need) {
     if (w->chk->weak.len < 1000) {
@@ -276,40 +291,45 @@ static void acquire(World *w, Agent *a, const Access *x, const SyncVar *v) {
     }
     return;
   }
-  if (x->kind & ACC_ACQUIRE) {
+  if (x->kind & ACC_ACQUIRE)
     hear(w, a, x->warp, x->actor, v->clock);
-    return;
-  }
-  Clock **seen;
-  Actor *me = actor_of(a, x->warp, false, x->actor, &seen);
-  clock_join(w, &me->pending, v->clock);
+  else
+    clock_join(w, &me->pending, v->clock);
 }
 
+// A write of the word at x: what it publishes, after what an update found there.
 static void release(World *w, Agent *a, const Access *x, Actor *me, Clock *const *seen) {
-  Clock *c = NULL;
-  IrScope scope = x->scope;
-  if (x->kind & ACC_RELEASE) {
-    c = snapshot(w, me, *seen);
-  } else if (me->released) { // a relaxed store behind a fence
-    c = clock_keep(me->released);
-    if (me->released_scope < scope) scope = (IrScope)me->released_scope;
-  }
   SyncVar *v = sync_of(w, x->addr, true);
-  const bool rmw = x->kind & ACC_READ;
-  const bool first = !rmw || !v->clock;
-  if (!rmw) {
-    clock_drop(w, v->clock);
-    v->clock = NULL;
+  const Released *last = v->n ? &v->h[v->n - 1] : NULL;
+  Released r = {.scope = x->scope, .rank = a->rank, .inst = a->inst, .inst_number = a->inst ? a->inst->number : 0,
+                .loc = x->ins ? x->ins->op->loc : LOC_NONE, .comp = me->comp, .epoch = me->epoch, .value = x->value};
+  if (x->kind & ACC_RELEASE) {
+    r.clock = snapshot(w, me, *seen);
+  } else if (me->released && (x->kind & ACC_ATOMIC)) { // a relaxed store behind a fence
+    r.clock = clock_keep(me->released);
+    if (me->released_scope < r.scope) r.scope = (IrScope)me->released_scope;
   }
-  if (c) {
-    clock_join(w, &v->clock, c);
-    clock_drop(w, c);
-    v->scope = first || scope < v->scope ? scope : v->scope;
-    v->rank = first || v->rank == a->rank ? a->rank : -2;
-    v->inst = first ? a->inst : NULL;
-    v->inst_number = a->inst ? a->inst->number : 0;
-    v->loc = x->ins ? x->ins->op->loc : LOC_NONE;
+  if ((x->kind & ACC_READ) && last && last->clock) { // an update hands on what was released before
+    if (!r.clock) {
+      r.scope = last->scope;
+      r.loc = last->loc;
+      r.rank = last->rank;
+      r.inst = last->inst;
+      r.inst_number = last->inst_number;
+    }
+    clock_join(w, &r.clock, last->clock);
+    if (last->scope < r.scope) r.scope = last->scope;
+    if (last->rank != r.rank) r.rank = -2;
+    if (last->inst != r.inst || last->inst_number != r.inst_number) r.inst = NULL;
   }
+  if (!v->n && !v->forgot) memcpy(&v->first, (const void *)(uintptr_t)x->addr, x->bytes <= 8 ? x->bytes : 8);
+  if (v->n == HISTORY) {
+    clock_drop(w, v->h[0].clock);
+    memmove(v->h, v->h + 1, (HISTORY - 1) * sizeof v->h[0]);
+    v->n--;
+    v->forgot = true;
+  }
+  v->h[v->n++] = r;
 }
 
 // ---- accesses ------------------------------------------------------------------------------------------------------------------
@@ -360,10 +380,11 @@ bool check_access(World *w, Agent *a, const Access *x, Range *r) {
   t.base = r->base;
   t.esize = x->esize;
   shadow_touch(w, r->shadow, &t, x->addr, x->bytes);
-  if (!(x->kind & (ACC_ATOMIC | ACC_ACQUIRE))) return true;
+  const bool plain = !(x->kind & (ACC_ATOMIC | ACC_ACQUIRE));
+  if (plain && (x->bytes > 8 || !(x->kind & ACC_WRITE) || !sync_of(w, x->addr, false))) return true;
   const SyncVar *v = x->kind & ACC_READ ? sync_of(w, x->addr, false) : NULL;
-  if (v) acquire(w, a, x, v);
-  if ((x->kind & ACC_WRITE) && (x->kind & ACC_ATOMIC)) release(w, a, x, me, seen);
+  if (v && v->n) acquire(w, a, x, v);
+  if ((x->kind & ACC_WRITE) && (plain || (x->kind & ACC_ATOMIC))) release(w, a, x, me, seen);
   return true;
 }
 

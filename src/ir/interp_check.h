@@ -44,13 +44,23 @@ typedef struct ShadowState { // of 8 bytes: who wrote and who read them last
   uint32_t written;       // mask: bytes with meaningful contents
 } ShadowState;
 
-typedef struct SyncVar { // a word that releases are seen through
-  Clock *clock;
+// What a write of a word gives to those who acquire it.
+typedef struct Released {
+  Clock *clock;  // NULL: nothing
   IrScope scope; // the narrowest of those that went into it
   int rank;      // of the writers; -2: of several
   const Instance *inst; // of the only writer, or NULL
   uint64_t inst_number;
   Loc loc;
+  uint32_t comp, epoch; // the write itself
+  uint64_t value;
+} Released;
+enum { HISTORY = 32 };
+typedef struct SyncVar { // a word that releases are seen through: its last writes, oldest first
+  Released h[HISTORY];
+  uint32_t n;
+  uint64_t first; // the value before all of them, while none was forgotten
+  bool forgot;
 } SyncVar;
 typedef struct WeakEdge { // an order that would be, were the scopes wide enough
   Clock *clock;

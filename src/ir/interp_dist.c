@@ -122,7 +122,7 @@ typedef enum Found { NOT_YET, SATISFIED, BROKEN } Found;
 static Found look(World *w, Agent *a, const Ins *i, uint64_t addr, int size, uint8_t cmp, uint64_t value, int warp, unsigned order) {
   const Range *r = interp_find(w, addr);
   const Access x = {.addr = addr, .bytes = (uint64_t)size, .kind = ACC_READ | ACC_ATOMIC | order, .warp = warp,
-                    .scope = interp_scope(w, i->op, addr), .esize = size, .ins = i};
+                    .scope = interp_scope(w, i->op, addr), .esize = size, .ins = i, .waits = true, .cmp = cmp, .value = value};
   if (r && r->end - addr >= (uint64_t)size && !interp_cmp_words(cmp, word_at(addr, size), value, size)) {
     a->addr = addr;
     a->size = (uint8_t)size;
@@ -190,10 +190,13 @@ typedef struct Word {
 
 static void update(World *w, Agent *a, const Ins *i, const Word *u) {
   const bool add = u->op == SIGOP_add;
-  const Access x = {.addr = u->addr, .bytes = (uint64_t)u->size, .kind = ACC_WRITE | ACC_ATOMIC | (add ? ACC_READ : 0) | u->order,
+  const Range *r = interp_find(w, u->addr);
+  const bool there = r && r->end - u->addr >= (uint64_t)u->size;
+  const uint64_t v = add && there ? word_at(u->addr, u->size) + u->value : u->value;
+  const Access x = {.value = v,
+                    .addr = u->addr, .bytes = (uint64_t)u->size, .kind = ACC_WRITE | ACC_ATOMIC | (add ? ACC_READ : 0) | u->order,
                     .warp = u->warp, .scope = u->scope, .esize = u->size, .ins = i, .actor = u->actor};
   if (!interp_access(w, a, &x)) return;
-  const uint64_t v = add ? word_at(u->addr, u->size) + u->value : u->value;
   memcpy((void *)(uintptr_t)u->addr, &v, (size_t)u->size);
   interp_wrote(w, a, u->addr, i);
 }

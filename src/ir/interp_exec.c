@@ -20,6 +20,10 @@ Step interp_agent_run(World *w, Agent *a, uint32_t budget) {
                    (unsigned long long)w->steps, interp_who(w, a), interp_line(w, i->op->loc));
       w->stop = true;
     }
+    if (w->preempt) { // the most interesting moment for others to step
+      w->preempt = false;
+      if (w->c->seed && rng_next(&w->rng) & 1) return SWITCH;
+    }
     if (w->stop || --budget == 0) return SWITCH;
   }
 }

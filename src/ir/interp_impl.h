@@ -276,7 +276,9 @@ struct World {
   uint64_t writes, polled_at; // count of writes to memory; at the last polling of waits
   uint64_t instances, total_instances, next_report;
   uint64_t live_bytes;
-  bool stop, check, delay;
+  bool stop, check;
+  bool preempt; // a word that others may wait for was just written
+  int slow;     // with a seed: the rank that gets fewer turns; -1: none
   Vec(InterpFinding) findings;
   int max_findings;
   Map seen_findings;
@@ -391,6 +393,9 @@ typedef struct Access {
   int esize;       // for reports
   const Ins *ins;
   Actor *actor;    // not NULL: this one instead (copies)
+  bool waits;      // the end of a wait until the word compares with value
+  uint8_t cmp;
+  uint64_t value;
 } Access;
 // The one door to global and symmetric memory. False: the access must not happen (a fault was recorded).
 bool interp_access(World *w, Agent *a, const Access *x);

@@ -102,6 +102,7 @@ bool interp_access(World *w, Agent *a, const Access *x) {
   if (write && !(x->kind & ACC_QUIET)) {
     w->writes++;
     a->writes++;
+    w->preempt |= (x->kind & ACC_ATOMIC) != 0;
   }
   return w->check ? check_access(w, a, x, (Range *)r) : true;
 }
@@ -202,6 +203,12 @@ Step x_load(World *w, Agent *a, const Ins *i) {
   return SWITCH;
 }
 
+static uint64_t word_value(const void *p, uint32_t es) {
+  uint64_t v = 0;
+  memcpy(&v, p, es);
+  return v;
+}
+
 Step x_store(World *w, Agent *a, const Ins *i) {
   const uint32_t es = i->b.esize;
   const char *v = interp_at(a, i->b);
@@ -214,7 +221,8 @@ Step x_store(World *w, Agent *a, const Ins *i) {
     const uint64_t addr = s.p[(size_t)from * s.sp];
     const size_t len = (size_t)(to - from) * es;
     const Access x = {.addr = addr, .bytes = len, .kind = ACC_WRITE | order, .warp = interp_warp(a, i, from),
-                      .scope = order ? op_scope(w, i->op, addr) : SCOPE_gpu, .esize = (int)es, .ins = i};
+                      .scope = order ? op_scope(w, i->op, addr) : SCOPE_gpu, .esize = (int)es, .ins = i,
+                      .value = len == es ? word_value(v + (size_t)from * i->b.stride * es, es) : 0};
     if (!interp_access(w, a, &x)) continue;
     if (i->b.stride)
       memcpy((void *)(uintptr_t)addr, v + (size_t)from * es, len);
@@ -339,7 +347,7 @@ Step x_rmw(World *w, Agent *a, const Ins *i) {
         fresh = interp_rmw_value(op, d, old, with);
       }
       const Access x = {.addr = addr, .bytes = es, .warp = interp_warp(a, i, k), .scope = op_scope(w, i->op, addr), .esize = (int)es,
-                        .kind = ACC_READ | ACC_WRITE | order | (fresh == old ? ACC_QUIET : 0), .ins = i};
+                        .kind = ACC_READ | ACC_WRITE | order | (fresh == old ? ACC_QUIET : 0), .ins = i, .value = fresh};
       if (interp_access(w, a, &x)) {
         memcpy((void *)(uintptr_t)addr, &fresh, es);
         interp_wrote(w, a, addr, i);
@@ -370,7 +378,8 @@ Step x_cas(World *w, Agent *a, const Ins *i) {
     }
     const unsigned kind = hit ? ACC_READ | ACC_WRITE | order : ACC_READ | (order & ~(unsigned)ACC_RELEASE);
     const Access x = {.addr = addr, .bytes = es, .kind = kind | (hit && memcmp(&old, with, es) == 0 ? ACC_QUIET : 0),
-                      .warp = interp_warp(a, i, k), .scope = op_scope(w, i->op, addr), .esize = (int)es, .ins = i};
+                      .warp = interp_warp(a, i, k), .scope = op_scope(w, i->op, addr), .esize = (int)es, .ins = i,
+                      .value = word_value(with, es)};
     if (!interp_access(w, a, &x)) {
       old = 0;
     } else if (hit) {
