@@ -231,7 +231,7 @@ static void say_rank(RtText *t, const RtTeam *team, int i) {
 }
 
 void rt_await_reports(const RtTeam *t) {
-  const uint64_t until = os_now_ns() + 20000000;
+  const uint64_t until = os_now_ns() + 200000000;
   uint32_t turn = 0;
   for (int i = 0; i < t->world && os_now_ns() < until;) {
     const ControlRank *c = rt_control_rank(t, i);

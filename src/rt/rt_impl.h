@@ -275,7 +275,7 @@ struct RtRank {
 typedef struct RtTransport {
   RtTransportInfo info;
   bool processes; // ranks are processes: other ranks cannot reach this process's own memory
-  Status (*open)(RtTeam *t, const RtJob *job, size_t bytes, RtError *e); // sets t->map; zeroed
+  Status (*open)(RtTeam *t, const RtJob *job, size_t bytes, RtError *e); // sets map and control; zeroed
   void (*watch_end)(RtTeam *t);                                          // stops noticing; the rank leaves
   void (*close)(RtTeam *t);                                              // unmaps
 } RtTransport;

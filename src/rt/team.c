@@ -201,7 +201,6 @@ static Status bring_up(RtTeam *t, const RtTeamConfig *c, const RtJob *job, RtErr
   if (!t->ranks) return rt_no_memory(e);
   Status s = t->transport->open(t, job, t->control_bytes + t->heap_bytes * (uint64_t)t->world, e);
   if (s != ST_OK) return s;
-  t->control = (Control *)(void *)t->map;
   uint64_t none = 0;
   atomic_compare_exchange_strong(&t->control->epoch_ns, &none, os_now_ns());
   const int ranks_here = t->world; // all transports so far are of one host
@@ -304,8 +303,9 @@ Status rt_team_run(RtTeam *t, Status (*fn)(RtRank *r, void *user, RtError *e), v
     q[i].user = user;
     const Status s = rt_thread_start(&q[i].thread, run_rank, &q[i], "rank", &q[i].error);
     q[i].started = s == ST_OK;
+    if (s == ST_OK) continue; // from here on the status is the thread's
     q[i].status = s;
-    if (s != ST_OK) rt_fault(q[i].rank, s, "%s", q[i].error.text); // the others would wait for it
+    rt_fault(q[i].rank, s, "%s", q[i].error.text); // the others would wait for it
   }
   for (int i = 0; i < t->nlocal; i++) {
     if (q[i].started) pthread_join(q[i].thread, NULL);

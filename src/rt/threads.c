@@ -13,8 +13,9 @@ static Status open_block(RtTeam *t, const RtJob *job, size_t bytes, RtError *e) 
   madvise((char *)p + t->control_bytes, bytes - t->control_bytes, MADV_HUGEPAGE);
   t->map = p;
   t->map_bytes = bytes;
+  t->control = p;
   for (int i = 0; i < t->world; i++) {
-    ControlRank *c = &((Control *)p)->rank[i];
+    ControlRank *c = rt_control_rank(t, i);
     atomic_store(&c->pid, (uint32_t)getpid());
     atomic_store(&c->state, PEER_HERE);
   }

@@ -89,7 +89,11 @@ static const char KERNELS[] = RT_TEST_SOURCE(
 static const char *const NAMES[] = {"ring", "gather", "meet", "hang", "absent", NULL};
 static const char WAITING[] = "ring gather meet hang absent";
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { INSTANCES = 3, ITERATIONS = 200 };
+#else
 enum { INSTANCES = 3, ITERATIONS = 1000 };
+#endif
 
 typedef struct Shared { // by all ranks of a process
   Image *image;
