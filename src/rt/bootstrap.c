@@ -37,14 +37,14 @@ static bool read_number(const char *name, int64_t *out, RtError *e) {
   return false;
 }
 
-// Letters that are safe in a socket's name.
+// Letters that are safe in a socket's name; others become dashes.
 static void add_name(char *id, size_t cap, const char *part) {
   size_t n = strlen(id);
-  for (; *part && n + 1 < cap; part++)
-    id[n++] =
-        (*part >= '0' && *part <= '9') || (*part >= 'a' && *part <= 'z') || (*part >= 'A' && *part <= 'Z')
-            ? *part
-            : '-';
+  for (; *part && n + 1 < cap; part++) {
+    const char c = *part;
+    const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.';
+    id[n++] = plain ? c : '-';
+  }
   id[n] = 0;
 }
 
