@@ -39,7 +39,8 @@ static void code_make(Code *c, const char *cpu, const char *text) {
     fail_msg("%s", diags_render(&c->diags, &c->arena));
   if (cpu && strcmp(cpu, "x86-64-v3") && !image_cpu_has(c->image->cpu_features, NULL, 0))
     return; // not to be run here
-  if (image_code_load(c->image->code, c->image->code_bytes, NULL, 0, &c->code, &c->diags) != ST_OK)
+  if (image_code_load(c->image->code, c->image->code_bytes, image_cpu_symbols, image_ncpu_symbols, &c->code,
+                      &c->diags) != ST_OK)
     fail_msg("%s", diags_render(&c->diags, &c->arena));
   uint64_t bytes = 64;
   for (uint32_t i = 0; i < c->image->nkernels; i++)
