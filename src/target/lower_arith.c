@@ -73,12 +73,18 @@ static V shift(Lower *l, IrOpKind k, V a, V b) {
   return lower_sel(l, in, r, LLVMConstNull(ty));
 }
 
-// The comparison is the instruction's own (b where either is a NaN); the second operand's NaN is repaired, or the
-// first one's kept.
+// Which zero of two is nobody's concern; said so, each is three instructions on vectors. In this order of operands
+// equal ones give b, as the interpreter does. (Some scalar forms of the intrinsics would become calls.)
 static V min_max(Lower *l, V a, V b, bool max, bool nan) {
-  const V pick = lower_sel(l, lower_fcmp(l, max ? LLVMRealOGT : LLVMRealOLT, a, b), a, b);
-  const V odd = nan ? a : b;
-  return lower_sel(l, lower_fcmp(l, LLVMRealUNO, odd, odd), a, pick);
+  if (lower_lanes(a) < 2) {
+    const V pick = lower_sel(l, lower_fcmp(l, max ? LLVMRealOGT : LLVMRealOLT, a, b), a, b);
+    const V odd = nan ? a : b;
+    return lower_sel(l, lower_fcmp(l, LLVMRealUNO, odd, odd), a, pick);
+  }
+  const V r = nan ? lower_bin(l, max ? "llvm.maximum" : "llvm.minimum", a, b)
+                  : lower_bin(l, max ? "llvm.maxnum" : "llvm.minnum", b, a);
+  if (LLVMIsAInstruction(r)) LLVMSetFastMathFlags(r, LLVMFastMathNoSignedZeros);
+  return r;
 }
 
 // Exact remainder by the x87's own instruction, which leaves at most 2^63 times the divisor each turn.

@@ -13,6 +13,8 @@ V lower_poly(Lower *l, V x, const double *c, uint32_t n) {
   return y;
 }
 #define POLY(l, x, c) lower_poly(l, x, c, DT_COUNTOF(c))
+#define MAGIC 0x1.8p23
+enum { MAGIC_BITS = 0x4b400000 }; // of MAGIC
 
 static V cf(V like, double v) { return lower_cf(LLVMTypeOf(like), v); }
 static V ints(Lower *l, V x) { return lower_bitcast(l, x, l->i32); }
@@ -28,36 +30,36 @@ static V at_most(Lower *l, V x, double hi) {
   return lower_sel(l, lower_fcmp(l, LLVMRealOLT, cf(x, hi), x), cf(x, hi), x);
 }
 
-// p * 2^i for |i| < 252, in two steps, so that results may be subnormal.
-static V scale(Lower *l, V p, V i) {
-  const V half = lower_ashr(l, i, 1), rest = lower_sub(l, i, half);
-  const V a = floats(l, lower_shl(l, lower_add(l, half, ci(i, 127)), 23));
-  const V b = floats(l, lower_shl(l, lower_add(l, rest, ci(i, 127)), 23));
-  return lower_fmul(l, lower_fmul(l, p, a), b);
+// p 2^n for p between 1/2 and 2, from the sum that round_magic made (its low bits hold n): p times the part of 2^n that
+// keeps it normal, then times the rest, so that results may be subnormal or overflow. A NaN p stays.
+static V scale(Lower *l, V p, V sum) {
+  const V m = lower_bin(l, "llvm.smax", sum, ci(sum, MAGIC_BITS - 124));
+  const V most = lower_add(l, lower_shl(l, m, 23), ci(sum, (127 - 1) << 23)); // MAGIC_BITS << 23 is 0
+  const V rest = lower_add(l, lower_shl(l, lower_sub(l, sum, m), 23), ci(sum, (127 + 1) << 23));
+  return lower_fmul(l, lower_fmul(l, p, floats(l, most)), floats(l, rest));
 }
-static V round_magic(Lower *l, V x, double times, V *as_int) { // rint(x * times), also as an integer
-  const double magic = 0x1.8p23;
-  const V t = lower_fma(l, x, cf(x, times), cf(x, magic));
-  *as_int = lower_sub(l, ints(l, t), ints(l, cf(x, magic)));
-  return lower_fsub(l, t, cf(x, magic));
+// rint(x * times); *sum gets bits whose low end is the integer: MAGIC_BITS plus it.
+static V round_magic(Lower *l, V x, double times, V *sum) {
+  const V t = lower_fma(l, x, cf(x, times), cf(x, MAGIC));
+  *sum = ints(l, t);
+  return lower_fsub(l, t, cf(x, MAGIC));
 }
 
 static V exp_f32(Lower *l, V x) {
-  V i;
+  V sum;
   x = at_most(l, at_least(l, x, -104), 89);
-  const V n = round_magic(l, x, 0x1.71547652b82fep+0, &i);
+  const V n = round_magic(l, x, 0x1.71547652b82fep+0, &sum);
   V r = neg_fma(l, n, cf(x, 0x1.62e43p-1), x);
   r = neg_fma(l, n, cf(x, -0x1.05c61p-29), r);
-  V p = lower_fma(l, lower_fmul(l, r, r), POLY(l, r, math_exp_f32), r);
-  p = lower_fadd(l, p, cf(x, 1));
-  return scale(l, p, i);
+  const V p = lower_fma(l, lower_fmul(l, r, r), POLY(l, r, math_exp_f32), r);
+  return scale(l, lower_fadd(l, p, cf(x, 1)), sum);
 }
 static V exp2_f32(Lower *l, V x) {
-  V i;
+  V sum;
   x = at_most(l, at_least(l, x, -151), 129);
-  const V n = round_magic(l, x, 1, &i);
+  const V n = round_magic(l, x, 1, &sum);
   const V r = lower_fsub(l, x, n);
-  return scale(l, lower_fma(l, r, POLY(l, r, math_exp2_f32), cf(x, 1)), i);
+  return scale(l, lower_fma(l, r, POLY(l, r, math_exp2_f32), cf(x, 1)), sum);
 }
 
 // x = 2^e (1 + f) with 1 + f between sqrt(1/2) and sqrt(2), for positive finite x; subnormals are scaled first.
@@ -118,7 +120,7 @@ static V sincos_f32(Lower *l, V x, int64_t quarter) {
   V r = neg_fma(l, n, cf(x, 0x1.921fb6p+0), x);
   r = neg_fma(l, n, cf(x, -0x1.777a5cp-25), r);
   r = neg_fma(l, n, cf(x, -0x1.ee59dap-50), r);
-  q = lower_add(l, q, ci(q, quarter));
+  q = lower_add(l, q, ci(q, quarter)); // only its last bits count, and those of MAGIC_BITS are 0
   V y = quadrant_f32(l, r, q);
   if (!quarter) y = lower_sel(l, lower_fcmp(l, LLVMRealOEQ, x, cf(x, 0)), x, y); // -0
   return lower_big_angle(l, x, y, 0x1p16, quarter);
