@@ -63,11 +63,13 @@ int cli_usage(const char *command, const char *fmt, ...) {
   return 2;
 }
 
+// Diagnostics name their place themselves; other texts get what was attempted in front.
 int cli_failed(dt_context *c, const char *what, dt_status s) {
   const char *text = dt_error(c);
   size_t n = strlen(text);
-  if (s == DT_COMPILE && n) fprintf(stderr, "%s%s", text, text[n - 1] == '\n' ? "" : "\n");
-  else fprintf(stderr, "ditron: %s: %s%s", what, n ? text : dt_status_name(s), n && text[n - 1] == '\n' ? "" : "\n");
+  bool diagnostic = strncmp(text, "error: ", 7) == 0 || strstr(text, ": error: ");
+  fprintf(stderr, "%s%s%s%s%s", diagnostic ? "" : "ditron: ", diagnostic ? "" : what, diagnostic ? "" : ": ",
+          n ? text : dt_status_name(s), n && text[n - 1] == '\n' ? "" : "\n");
   return 1;
 }
 
