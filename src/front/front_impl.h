@@ -266,7 +266,8 @@ struct Front {
   int depth;  // of the evaluator
   int serial; // for names
   Value *none, *poison, *vtrue, *vfalse;
-  const Str *s_ret, *s_brk; // pseudo variables: the value to return, and whether to leave the loop
+  const Str *s_ret, *s_brk,
+      *s_out; // pseudo variables: the value to return; to leave a loop, an unrolled loop
 };
 Front *front_open(Arena *a, Diags *d, IrCtx *ctx, const FrontOptions *o);
 
@@ -400,8 +401,8 @@ void front_assign(Lower *L, const Node *target, Value *v, bool is_const);
 Value *front_decay(Lower *L, Value *v,
                    Loc loc); // what a plain assignment does: numbers become run-time scalars
 
-typedef enum Flow { FLOW_FALL, FLOW_DONE, FLOW_BREAK, FLOW_CONTINUE } Flow;
-Flow front_lower_stmts(Lower *L, const NodeVec *stmts, uint32_t from, Cont *k);
+// Lowers stmts[from..]; k is what follows them. Returns where the path is then: at k, or further on (lower.h).
+Cont *front_lower_stmts(Lower *L, const NodeVec *stmts, uint32_t from, Cont *k);
 Value *front_lower_body(Lower *L, const Func *fn,
                         Loc loc); // the body of fn in the present environment; its return value
 

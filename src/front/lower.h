@@ -5,18 +5,28 @@
 #include "front/front_impl.h"
 
 typedef struct Unroll Unroll; // a loop unrolled at compile time
+// A position in the rest of a function or loop body: what is executed next there. Positions of one body form a chain up
+// to its end, and a path through the body is at one of them.
 struct Cont {
-  enum { CONT_BLOCK, CONT_UNROLL } kind;
+  enum { CONT_BLOCK, CONT_UNROLL, CONT_END } kind;
   const NodeVec *stmts; // BLOCK: the statements from `from` on
   uint32_t from;
   Unroll *unroll; // UNROLL: the trips after `trip`
   uint32_t trip;
-  Cont *up; // what follows that; NULL: the end of the function or loop body
+  Cont *up;  // what follows that; NULL: this is the end
+  int depth; // steps to the end
 };
-void front_cont_run(Lower *L, Cont *k, Flow fl);
-Flow front_unroll_from(Lower *L, Unroll *u, uint32_t trip, Cont *k);
-Flow front_lower_for(Lower *L, const Node *n, Cont *rest);
-void front_lower_while(Lower *L, const Node *n);
+static inline Cont cont_block(const NodeVec *stmts, uint32_t from, Cont *up) {
+  return (Cont){.kind = CONT_BLOCK, .stmts = stmts, .from = from, .up = up, .depth = up->depth + 1};
+}
+static inline Cont *cont_end(Cont *k) {
+  while (k->kind != CONT_END) k = k->up;
+  return k;
+}
+Cont *front_unroll_from(Lower *L, Unroll *u, uint32_t trip, Cont *k);
+Cont *front_branch_to(Lower *L, Value *c, Cont *far, Cont *near, Loc loc);
+Cont *front_lower_for(Lower *L, const Node *n, Cont *rest);
+Cont *front_lower_while(Lower *L, const Node *n, Cont *rest);
 
 typedef struct Side { // one of the two places that values come from
   IrBuilder b;

@@ -8,26 +8,42 @@
 #include <string.h>
 
 struct Unroll {
-  const Node *loop;
+  const Node *loop;       // a For, or a While in code that runs while compiling
   ValueVec items;         // of a tuple; otherwise
   AstInt lo, step, trips; // a range
 };
 
 // ---- unrolled --------------------------------------------------------------------------------------
-Flow front_unroll_from(Lower *L, Unroll *u, uint32_t trip, Cont *k) {
+// The trips from `trip` on; k follows the loop. After a break on a run-time condition the trips that are left stand
+// in the other arm of a branch.
+Cont *front_unroll_from(Lower *L, Unroll *u, uint32_t trip, Cont *k) {
   Front *f = L->f;
   for (; trip < u->trips; trip++) {
-    Value *v = u->items.len ? u->items.data[trip] : val_int(f, u->lo + (AstInt)trip * u->step);
-    front_assign(L, u->loop->a, v, false);
-    Cont more = {.kind = CONT_UNROLL, .unroll = u, .trip = trip, .up = k};
-    const Flow fl = front_lower_stmts(L, &u->loop->list, 0, &more);
-    if (fl == FLOW_DONE) return FLOW_DONE;
-    if (fl == FLOW_BREAK) break;
+    env_set(f, L->env, f->s_out, f->vfalse, false);
+    if (u->loop->kind == AST_While) {
+      const Value *c = front_condition(L, front_eval(L, u->loop->a), u->loop->a->loc);
+      if (c->kind == VAL_RT)
+        front_err(L, u->loop->a->loc,
+                  "the condition was known while compiling at first, but is not any more");
+      if (c->kind != VAL_BOOL || !c->b) return k;
+    } else {
+      front_assign(L, u->loop->a,
+                   u->items.len ? u->items.data[trip] : val_int(f, u->lo + (AstInt)trip * u->step), false);
+    }
+    Cont *more = arena_new(f->a, Cont);
+    *more = (Cont){.kind = CONT_UNROLL, .unroll = u, .trip = trip, .up = k, .depth = k->depth + 1};
+    Cont *p = front_lower_stmts(L, &u->loop->list, 0, more);
+    if (p != more) return p;
+    const Binding *b = env_find(L->env, f->s_out);
+    Value *out = b && b->value ? b->value : f->vfalse;
+    env_set(f, L->env, f->s_out, f->vfalse, false);
+    if (out->kind == VAL_BOOL && out->b) return k;
+    if (out->kind == VAL_RT && trip + 1 < u->trips) return front_branch_to(L, out, k, more, u->loop->loc);
   }
-  return FLOW_FALL;
+  return k;
 }
 
-static Flow unroll(Lower *L, const Node *n, const Value *it, Cont *rest) {
+static Cont *unroll(Lower *L, const Node *n, const Value *it, Cont *rest) {
   Front *f = L->f;
   Unroll *u = arena_new(f->a, Unroll);
   u->loop = n;
@@ -43,11 +59,11 @@ static Flow unroll(Lower *L, const Node *n, const Value *it, Cont *rest) {
       front_err_hint(L, n->b->loc, "use range or tl.range, or a tl.constexpr bound",
                      "tl.static_range is unrolled while compiling, so its bounds cannot be %s",
                      val_kind_text(f, bad));
-    return FLOW_FALL;
+    return rest;
   }
   if (!r->step->i) {
     front_err(L, n->b->loc, "a range with step 0");
-    return FLOW_FALL;
+    return rest;
   }
   const AstInt span = r->step->i > 0 ? r->hi->i - r->lo->i : r->lo->i - r->hi->i;
   const AstInt step = r->step->i > 0 ? r->step->i : -r->step->i;
@@ -57,7 +73,7 @@ static Flow unroll(Lower *L, const Node *n, const Value *it, Cont *rest) {
   if (u->trips > FRONT_MAX_UNROLL) {
     front_err_hint(L, n->b->loc, "use tl.range", "tl.static_range would be unrolled %s times; the most is %d",
                    val_repr(f, val_int(f, u->trips), false), FRONT_MAX_UNROLL);
-    return FLOW_FALL;
+    return rest;
   }
   return front_unroll_from(L, u, 0, rest);
 }
@@ -313,8 +329,9 @@ static bool run_body(Lower *L, Loop *lp, const ThreadCtl *ctl, IrValues *next, V
   L->in_loop = true;
   if (lp->thread) L->thread = ctl;
   if (lp->breaks) env_set(f, L->env, f->s_brk, f->vfalse, false);
-  const Flow fl = front_lower_stmts(L, &lp->node->list, 0, NULL);
-  if (fl == FLOW_BREAK) env_set(f, L->env, f->s_brk, f->vtrue, false);
+  Cont end = {.kind = CONT_END};
+  Cont *p = front_lower_stmts(L, &lp->node->list, 0, &end);
+  (void)p; // at the end, by whatever way
   const bool ok = next_values(L, lp, next);
   const Binding *b = lp->breaks ? env_find(L->env, f->s_brk) : NULL;
   *brk = b && b->value ? b->value : f->vfalse;
@@ -494,12 +511,15 @@ static void counted_break(Lower *L, Loop *lp, Count c) {
   }
 }
 
-Flow front_lower_for(Lower *L, const Node *n, Cont *rest) {
+Cont *front_lower_for(Lower *L, const Node *n, Cont *rest) {
   Front *f = L->f;
   const Value *it = front_eval(L, n->b);
   if (n->list2.len)
     front_err_hint(L, n->list2.data[0]->loc, "move it behind the loop", "`else` on a loop is not supported");
-  if (it->kind == VAL_TUPLE || (it->kind == VAL_RANGE && it->range->kind == RANGE_STATIC))
+  const bool known = it->kind == VAL_RANGE && it->range->lo->kind == VAL_INT &&
+                     it->range->hi->kind == VAL_INT && it->range->step->kind == VAL_INT;
+  if (it->kind == VAL_TUPLE || (it->kind == VAL_RANGE && it->range->kind == RANGE_STATIC) ||
+      (L->keep_const && known)) // plain Python functions run while compiling
     return unroll(L, n, it, rest);
   AstNames names = {0};
   if (it->kind != VAL_RANGE) {
@@ -508,15 +528,15 @@ Flow front_lower_for(Lower *L, const Node *n, Cont *rest) {
                      "a loop cannot run over %s", val_kind_text(f, it));
     ast_bound_names(f->a, &n->list, &names);
     for (uint32_t i = 0; i < names.len; i++) env_set(f, L->env, names.data[i], f->poison, false);
-    return FLOW_FALL;
+    return rest;
   }
-  if (front_no_code(L, n->loc)) return FLOW_FALL;
+  if (front_no_code(L, n->loc)) return rest;
   Loop lp = {0};
   Count c = {0};
   if (!count_of(L, it->range, &c, n->b->loc)) {
     ast_bound_names(f->a, &n->list, &names);
     for (uint32_t i = 0; i < names.len; i++) env_set(f, L->env, names.data[i], f->poison, false);
-    return FLOW_FALL;
+    return rest;
   }
   // the loop variable starts out as what it was, where that has its type
   const Binding *old = n->a->kind == AST_Name ? env_find(L->env, n->a->name) : NULL;
@@ -542,7 +562,7 @@ Flow front_lower_for(Lower *L, const Node *n, Cont *rest) {
     counted_break(L, &lp, c);
   else
     counted(L, &lp, c, it->range);
-  return FLOW_FALL;
+  return rest;
 }
 
 // ---- while -----------------------------------------------------------------------------------------
@@ -578,7 +598,7 @@ static Value *head_condition(Lower *L, Loop *lp, IrValue *broken) {
   return val_rt(f, ir_result(op, 0), c->rt.type, c->rt.why);
 }
 
-void front_lower_while(Lower *L, const Node *n) {
+static void runtime_while(Lower *L, const Node *n) {
   Front *f = L->f;
   if (n->list2.len)
     front_err_hint(L, n->list2.data[0]->loc, "move it behind the loop", "`else` on a loop is not supported");
@@ -658,4 +678,26 @@ void front_lower_while(Lower *L, const Node *n) {
       ir_erase(op);
     }
   }
+}
+
+// In a plain Python function, a loop whose condition is known runs while compiling.
+static Cont *known_while(Lower *L, const Node *n, Cont *rest) {
+  Unroll *u = arena_new(L->f->a, Unroll);
+  u->loop = n;
+  u->trips = FRONT_MAX_STEPS;
+  return front_unroll_from(L, u, 0, rest);
+}
+
+Cont *front_lower_while(Lower *L, const Node *n, Cont *rest) {
+  if (L->keep_const) {
+    L->f->quiet++;
+    const IrBuilder saved = L->b;
+    L->b.block = NULL; // only to see whether it is known
+    const Value *c = front_condition(L, front_eval(L, n->a), n->a->loc);
+    L->b = saved;
+    L->f->quiet--;
+    if (c->kind == VAL_BOOL) return known_while(L, n, rest);
+  }
+  runtime_while(L, n);
+  return rest;
 }

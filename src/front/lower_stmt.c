@@ -1,14 +1,13 @@
 // Statements, and control flow that leaves early.
 //
-// A branch on a run-time condition becomes an `if` op; a name bound in its arms becomes a result. Where an arm may
-// leave (return, break, continue), what follows the branch is lowered inside both arms:
+// A branch on a run-time condition becomes an `if` op; a name bound in its arms becomes a result. Where one arm leaves
+// (return, break, continue), the other goes on inside its region to the place where both meet again:
 //
 //     if c:  A; return x           if c { A; yield x } else { B; yield y }
 //     B; return y            =>
 //
-// `Cont` is that rest: a list of statement lists up to the end of the function or of the loop body. A path ends by
-// setting pseudo variables ($ret, $brk) that merge like any name; FLOW_DONE says that everything up to the end has
-// been lowered. Loops are in lower_loop.c.
+// So a path through a body is always at a Cont, the position of what it executes next; `$ret` and `$brk` are pseudo
+// variables that merge like any name. Loops are in lower_loop.c.
 #include "front/lower.h"
 
 #include <string.h>
@@ -146,12 +145,6 @@ static void arms_end(Lower *L, Arms *m) {
     vec_push(L->f->a, &m->results, ((Leaf){ir_result(m->op, i), m->types.data[i], m->whys.data[i]}));
 }
 
-// A value that differs between the arms, taken from the results; one that does not, as it is.
-static Value *arms_result(Lower *L, Arms *m, Value *x, Value *y, Value *like, uint32_t *at_leaf) {
-  (void)x, (void)y;
-  return val_rebuild(L->f, like, m->results.data, at_leaf);
-}
-
 static void run_arm(Lower *L, Arms *m, int arm, const ThreadCtl *ctl) {
   L->b = m->side[arm].b;
   L->thread = m->thread ? ctl : L->thread;
@@ -190,61 +183,67 @@ Value *front_lower_if_value(Lower *L, Value *cond, const Node *then, const Node 
     return front_err(L, loc, "the two sides of a run-time choice must have one type, but are %s and %s",
                      val_kind_text(f, v[0]), val_kind_text(f, v[1]));
   uint32_t at_leaf = 0;
-  return v[0] == v[1] ? v[0] : arms_result(L, &m, v[0], v[1], like, &at_leaf);
+  return v[0] == v[1] ? v[0] : val_rebuild(f, like, m.results.data, &at_leaf);
 }
 
 static Value *exit_value(Lower *L, const Env *e, const Str *name) {
   const Binding *b = env_find(e, name);
   if (b && b->value) return b->value;
-  return name == L->f->s_brk ? L->f->vfalse : name == L->f->s_ret ? L->f->none : NULL;
+  if (name == L->f->s_brk || name == L->f->s_out) return L->f->vfalse;
+  return name == L->f->s_ret ? L->f->none : NULL;
 }
 
-// After the arms: every name bound in them gets its value.
-static void merge_names(Lower *L, Arms *m, const Env *before, Env *te, Env *ee, const AstNames *names,
-                        bool exits, Loc loc) {
-  Front *f = L->f;
-  Vec(Value *) likes = {0};
-  Vec(const char *) gone = {0};
-  for (uint32_t i = 0; i < names->len; i++) {
-    const Str *n = names->data[i];
-    const Binding *bx = env_find(te, n), *by = env_find(ee, n);
-    Value *x = exits ? exit_value(L, te, n)
-               : bx  ? bx->value
-                     : NULL,
-          *y = exits ? exit_value(L, ee, n)
-               : by  ? by->value
-                     : NULL;
-    Value *like = NULL;
-    const char *why = NULL;
-    if (!x || !y) {
-      why = bx && bx->gone ? bx->gone : by && by->gone ? by->gone : "is defined on one side of an `if` only";
-    } else if (!arms_merge(L, m, x, y, &like)) {
-      const char *kx = val_kind_text(f, x), *ky = val_kind_text(f, y);
-      if (n == f->s_ret) {
-        front_err_hint(L, loc, "make every return yield the same types", "one path returns %s, another %s",
-                       kx, ky);
-        like = f->poison;
-      } else {
-        why = arena_printf(f->a, "is %s after one side of the `if` in line %u and %s after the other", kx,
-                           loc.line, ky);
-      }
-    }
-    vec_push(f->a, &likes, like);
-    vec_push(f->a, &gone, why);
+// Names whose bindings the arms changed.
+static void changed_names(Lower *L, const Env *before, const Env *after, AstNames *names) {
+  for (uint32_t i = 0; i < after->map.entries.len; i++) {
+    if (after->map.entries.data[i].key == MAP_GONE) continue;
+    const Str *n = (const Str *)(uintptr_t)after->map.entries.data[i].key;
+    if (env_find(before, n) == (const Binding *)(uintptr_t)after->map.entries.data[i].value) continue;
+    bool seen = false;
+    for (uint32_t k = 0; k < names->len && !seen; k++) seen = names->data[k] == n;
+    if (!seen) vec_push(L->f->a, names, n);
   }
+}
+
+typedef struct Meeting { // what becomes of one name
+  Value *x, *y, *like;
+  const char *gone; // like NULL: why it has no one value
+} Meeting;
+
+static Meeting meet_name(Lower *L, Arms *m, const Env *te, const Env *ee, const Str *n, Loc loc) {
+  Front *f = L->f;
+  const Binding *bx = env_find(te, n), *by = env_find(ee, n);
+  Meeting r = {exit_value(L, te, n), exit_value(L, ee, n), NULL, NULL};
+  if (!r.x || !r.y) {
+    r.gone = bx && bx->gone ? bx->gone : by && by->gone ? by->gone : "is defined on one side of an `if` only";
+    return r;
+  }
+  if (arms_merge(L, m, r.x, r.y, &r.like)) return r;
+  const char *kx = val_kind_text(f, r.x), *ky = val_kind_text(f, r.y);
+  if (n == f->s_ret)
+    r.like = front_err_hint(L, loc, "make every return yield the same types",
+                            "one path returns %s, another %s", kx, ky);
+  else
+    r.gone = arena_printf(f->a, "is %s after one side of the `if` in line %u and %s after the other", kx,
+                          loc.line, ky);
+  return r;
+}
+
+// After the arms: every name that they changed (or that matters at the end) gets its value.
+static void merge_names(Lower *L, Arms *m, Env *te, Env *ee, const AstNames *names, Loc loc) {
+  Front *f = L->f;
+  Meeting *met = arena_array(f->a, Meeting, names->len + 1);
+  for (uint32_t i = 0; i < names->len; i++) met[i] = meet_name(L, m, te, ee, names->data[i], loc);
   arms_end(L, m);
   uint32_t at_leaf = 0;
   for (uint32_t i = 0; i < names->len; i++) {
     const Str *n = names->data[i];
-    Value *like = likes.data[i];
-    if (!like) {
-      if (exits || env_find(te, n) || env_find(ee, n) || env_find(before, n))
-        env_set_gone(f, L->env, n, gone.data[i]);
+    if (!met[i].like) {
+      env_set_gone(f, L->env, n, met[i].gone);
       continue;
     }
     const Binding *bx = env_find(te, n), *by = env_find(ee, n);
-    Value *x = bx ? bx->value : NULL, *y = by ? by->value : NULL;
-    Value *v = x && x == y ? x : arms_result(L, m, x, y, like, &at_leaf);
+    Value *v = met[i].x == met[i].y ? met[i].x : val_rebuild(f, met[i].like, m->results.data, &at_leaf);
     env_set(f, L->env, n, v, bx && by && bx->is_const && by->is_const);
   }
 }
@@ -256,75 +255,98 @@ static void poison_names(Lower *L, const NodeVec *a, const NodeVec *b) {
   for (uint32_t i = 0; i < names.len; i++) env_set(L->f, L->env, names.data[i], L->f->poison, false);
 }
 
-static Flow lower_if(Lower *L, const Node *n, const NodeVec *stmts, uint32_t next, Cont *k) {
+// The condition of an `if` as a VAL_BOOL, a scalar, or poison.
+static Value *branch_condition(Lower *L, const Node *n) {
   Front *f = L->f;
-  Cont rest = {.kind = CONT_BLOCK, .stmts = stmts, .from = next, .up = k};
-  Value *c = front_eval(L, n->a);
-  c = front_condition(L, c, n->a->loc);
-  if (c->kind == VAL_RT && c->rt.type->rank) {
-    if (ir_type_elems(c->rt.ir->type) == 1) {
-      const Type *t = type_scalar(f, c->rt.type->elem, false);
-      const IrType *it = front_ir_of(f, t);
-      c = val_rt(f, ir_result(ir_build(front_at(L, n->loc), OP_unsplat, 1, &c->rt.ir, 1, &it, 0), 0), t,
-                 NULL);
-    } else {
-      c = front_err_hint(L, n->a->loc, "reduce it first, e.g. with tl.max, or choose elements with tl.where",
-                         "a tile of shape %s cannot be a condition",
-                         front_shape_text(f, c->rt.type->rank, c->rt.type->shape));
-    }
-  }
-  if (c->kind == VAL_POISON) {
-    poison_names(L, &n->list, &n->list2);
-    return FLOW_FALL;
-  }
-  if (c->kind == VAL_BOOL) return front_lower_stmts(L, c->b ? &n->list : &n->list2, 0, &rest);
-  const AstEffects e1 = ast_effects(&n->list), e2 = ast_effects(&n->list2);
-  const bool leaves = e1.returns || e1.breaks || e1.continues || e2.returns || e2.breaks || e2.continues;
+  Value *c = front_condition(L, front_eval(L, n->a), n->a->loc);
+  if (c->kind != VAL_RT || !c->rt.type->rank) return c;
+  if (ir_type_elems(c->rt.ir->type) != 1)
+    return front_err_hint(L, n->a->loc, "reduce it first, e.g. with tl.max, or choose elements with tl.where",
+                          "a tile of shape %s cannot be a condition",
+                          front_shape_text(f, c->rt.type->rank, c->rt.type->shape));
+  const Type *t = type_scalar(f, c->rt.type->elem, false);
+  const IrType *it = front_ir_of(f, t);
+  return val_rt(f, ir_result(ir_build(front_at(L, n->loc), OP_unsplat, 1, &c->rt.ir, 1, &it, 0), 0), t, NULL);
+}
+
+// Executes the position itself; returns where the path is then.
+static Cont *cont_step(Lower *L, Cont *p) {
+  if (p->kind == CONT_BLOCK) return front_lower_stmts(L, p->stmts, p->from, p->up);
+  return front_unroll_from(L, p->unroll, p->trip + 1, p->up);
+}
+
+typedef struct Arm {
+  Env *env;
+  Cont *at;
+} Arm;
+
+// Lowers more of one arm: its statements, or (at given) the position that its path is at.
+static void extend_arm(Lower *L, Arms *m, Arm *a, int i, const NodeVec *stmts, Cont *rest,
+                       const ThreadCtl *ctl) {
+  const ThreadCtl *outer = L->thread;
+  run_arm(L, m, i, ctl);
+  L->env = a->env;
+  a->at = stmts ? front_lower_stmts(L, stmts, 0, rest) : cont_step(L, a->at);
+  a->env = L->env;
+  m->side[i].b = L->b;
+  L->thread = outer;
+}
+
+static Cont *branch(Lower *L, Value *c, const NodeVec *const stmts[2], Cont *const start[2], Cont *rest,
+                    Loc cloc, Loc loc) {
+  Front *f = L->f;
   const IrBuilder saved = L->b;
   Env *before = L->env;
-  const ThreadCtl *outer = L->thread;
-  const ThreadCtl ctl = {c->rt.why, n->a->loc};
+  const ThreadCtl ctl = {c->rt.why, cloc};
   Arms m = {0};
-  arms_begin(L, &m, c, n->loc);
-  Env *envs[2];
-  for (int i = 0; i < 2; i++) {
-    run_arm(L, &m, i, &ctl);
-    L->env = env_copy(f, before);
-    Flow fl = front_lower_stmts(L, i ? &n->list2 : &n->list, 0, &rest);
-    if (leaves) front_cont_run(L, &rest, fl);
-    envs[i] = L->env;
-    m.side[i].b = L->b;
-    L->thread = outer;
+  arms_begin(L, &m, c, loc);
+  Arm arm[2] = {{.env = env_copy(f, before), .at = start[0]}, {.env = env_copy(f, before), .at = start[1]}};
+  for (int i = 0; i < 2; i++)
+    if (stmts[i]) extend_arm(L, &m, &arm[i], i, stmts[i], rest, &ctl);
+  while (arm[0].at != arm[1].at) { // the one that is behind catches up
+    const int i = arm[0].at->depth > arm[1].at->depth ? 0 : 1;
+    extend_arm(L, &m, &arm[i], i, NULL, NULL, &ctl);
   }
   L->b = saved;
   L->env = before;
   AstNames names = {0};
-  if (leaves) {
+  if (arm[0].at->kind == CONT_END) {
     names = *L->exits;
   } else {
-    ast_bound_names(f->a, &n->list, &names);
-    ast_bound_names(f->a, &n->list2, &names);
+    changed_names(L, before, arm[0].env, &names);
+    changed_names(L, before, arm[1].env, &names);
   }
-  merge_names(L, &m, before, envs[0], envs[1], &names, leaves, n->loc);
-  return leaves ? FLOW_DONE : FLOW_FALL;
+  merge_names(L, &m, arm[0].env, arm[1].env, &names, loc);
+  return arm[0].at;
 }
 
-// Lowers everything that follows, to the end of the function or loop body.
-void front_cont_run(Lower *L, Cont *k, Flow fl) {
-  Front *f = L->f;
-  for (; fl != FLOW_DONE; k = k->up) {
-    if (!k) {
-      if (fl == FLOW_BREAK) env_set(f, L->env, f->s_brk, f->vtrue, false);
-      return;
-    }
-    if (k->kind == CONT_BLOCK) {
-      if (fl == FLOW_FALL) fl = front_lower_stmts(L, k->stmts, k->from, k->up);
-    } else if (fl == FLOW_BREAK) {
-      fl = FLOW_FALL; // out of the unrolled loop; on with what follows it
-    } else {
-      fl = front_unroll_from(L, k->unroll, k->trip + 1, k->up);
-    }
+static Cont *lower_if(Lower *L, const Node *n, Cont *rest) {
+  Value *c = branch_condition(L, n);
+  if (c->kind == VAL_POISON) {
+    poison_names(L, &n->list, &n->list2);
+    return rest;
   }
+  if (c->kind == VAL_BOOL) return front_lower_stmts(L, c->b ? &n->list : &n->list2, 0, rest);
+  return branch(L, c, (const NodeVec *const[2]){&n->list, &n->list2}, (Cont *const[2]){NULL, NULL}, rest,
+                n->a->loc, n->loc);
+}
+
+// On a run-time condition the path skips to `far`, else it goes on at `near`.
+Cont *front_branch_to(Lower *L, Value *c, Cont *far, Cont *near, Loc loc) {
+  return branch(L, c, (const NodeVec *const[2]){NULL, NULL}, (Cont *const[2]){far, near}, NULL, loc, loc);
+}
+
+// break and continue lead to the end of the trip; a pseudo variable says that there shall be no other.
+static Cont *leave_loop(Lower *L, const Node *n, Cont *k) {
+  Front *f = L->f;
+  while (k->kind == CONT_BLOCK) k = k->up;
+  if (k->kind == CONT_UNROLL) {
+    if (n->kind == AST_Break) env_set(f, L->env, f->s_out, f->vtrue, false);
+    return k;
+  }
+  if (!L->in_loop) front_err(L, n->loc, "%s outside a loop", n->kind == AST_Break ? "break" : "continue");
+  if (L->in_loop && n->kind == AST_Break) env_set(f, L->env, f->s_brk, f->vtrue, false);
+  return k;
 }
 
 // ---- assignment ------------------------------------------------------------------------------------
@@ -551,7 +573,8 @@ static void simt_region(Lower *L, const Node *with, const Node *item) {
     front_assign(L, item->b, val_tuple(f, ids, 2, false), false);
   }
   L->region_depth++;
-  front_lower_stmts(L, &with->list2, 0, NULL);
+  Cont end = {.kind = CONT_END};
+  front_lower_stmts(L, &with->list2, 0, &end);
   L->region_depth--;
   emit_barrier(L, loc);
   for (uint32_t i = 0; i < moved.len; i++) {
@@ -592,17 +615,16 @@ static void lower_assert(Lower *L, const Node *n) {
   ir_set_attr_s(op, ATTR_msg, str_cstr(f->strings, text));
 }
 
-static Flow lower_return(Lower *L, const Node *n) {
+static void lower_return(Lower *L, const Node *n) {
   Front *f = L->f;
   if (L->in_loop) {
     front_err_hint(L, n->loc, "set a variable, break, and return after the loop",
                    "return inside a run-time loop");
-    return FLOW_DONE;
+    return;
   }
   if (L->region_depth) front_err(L, n->loc, "return inside a simt_exec_region");
   Value *v = n->a ? front_eval(L, n->a) : f->none;
   env_set(f, L->env, f->s_ret, front_decay(L, v, n->loc), false);
-  return FLOW_DONE;
 }
 
 static void lower_def(Lower *L, const Node *n) {
@@ -614,49 +636,47 @@ static void lower_def(Lower *L, const Node *n) {
   env_set(f, L->env, n->name, v, false);
 }
 
-static Flow lower_stmt(Lower *L, const Node *n, const NodeVec *stmts, uint32_t next, Cont *k) {
+// Lowers one statement; rest follows it. Returns where the path is then.
+static Cont *lower_stmt(Lower *L, const Node *n, Cont *rest) {
   Front *f = L->f;
   switch (n->kind) {
   case AST_ExprStmt:
     if (n->a->kind != AST_Str) front_eval(L, n->a);
-    return FLOW_FALL;
+    return rest;
   case AST_Assign: {
     Value *v = front_decay(L, front_eval(L, n->a), n->loc);
     for (uint32_t i = 0; i < n->list.len; i++) front_assign(L, n->list.data[i], v, false);
-    return FLOW_FALL;
+    return rest;
   }
-  case AST_AnnAssign: lower_ann_assign(L, n); return FLOW_FALL;
+  case AST_AnnAssign: lower_ann_assign(L, n); return rest;
   case AST_AugAssign: {
     Value *x = front_eval(L, n->a);
     front_assign(L, n->a,
                  front_decay(L, front_binary_op(L, (AstOp)n->op, x, front_eval(L, n->b), n->loc), n->loc),
                  false);
-    return FLOW_FALL;
+    return rest;
   }
-  case AST_If: return lower_if(L, n, stmts, next, k);
-  case AST_For: {
-    Cont rest = {.kind = CONT_BLOCK, .stmts = stmts, .from = next, .up = k};
-    return front_lower_for(L, n, &rest);
-  }
-  case AST_While: front_lower_while(L, n); return FLOW_FALL;
-  case AST_With: lower_with(L, n); return FLOW_FALL;
-  case AST_Return: return lower_return(L, n);
-  case AST_Break: return FLOW_BREAK;
-  case AST_Continue: return FLOW_CONTINUE;
+  case AST_If: return lower_if(L, n, rest);
+  case AST_For: return front_lower_for(L, n, rest);
+  case AST_While: return front_lower_while(L, n, rest);
+  case AST_With: lower_with(L, n); return rest;
+  case AST_Return: lower_return(L, n); return cont_end(rest);
+  case AST_Break:
+  case AST_Continue: return leave_loop(L, n, rest);
   case AST_Pass:
-  case AST_Global: return FLOW_FALL;
-  case AST_Assert: lower_assert(L, n); return FLOW_FALL;
+  case AST_Global: return rest;
+  case AST_Assert: lower_assert(L, n); return rest;
   case AST_Raise: {
     const Node *e = n->a && n->a->kind == AST_Call && n->a->list.len ? n->a->list.data[0] : NULL;
     const Value *msg = e ? front_eval(L, e) : NULL;
     front_err(L, n->loc, "raised while compiling%s%s", msg && msg->kind == VAL_STR ? ": " : "",
               msg && msg->kind == VAL_STR ? msg->s->s : "");
-    return FLOW_DONE;
+    return cont_end(rest);
   }
-  case AST_FuncDef: lower_def(L, n); return FLOW_FALL;
+  case AST_FuncDef: lower_def(L, n); return rest;
   case AST_Import:
-  case AST_ImportFrom: front_import_stmt(L, n); return FLOW_FALL;
-  case AST_Other: front_err(L, n->loc, "%s is not supported in kernels", n->name->s); return FLOW_FALL;
+  case AST_ImportFrom: front_import_stmt(L, n); return rest;
+  case AST_Other: front_err(L, n->loc, "%s is not supported in kernels", n->name->s); return rest;
   default: break;
   }
   static const struct {
@@ -668,32 +688,39 @@ static Flow lower_stmt(Lower *L, const Node *n, const NodeVec *stmts, uint32_t n
     if (refused[i].kind == n->kind) what = refused[i].what;
   front_err(L, n->loc, "%s is not supported in kernels", what);
   (void)f;
-  return FLOW_FALL;
+  return rest;
 }
 
-Flow front_lower_stmts(Lower *L, const NodeVec *stmts, uint32_t from, Cont *k) {
+Cont *front_lower_stmts(Lower *L, const NodeVec *stmts, uint32_t from, Cont *k) {
   Front *f = L->f;
-  Flow fl = FLOW_FALL;
   if (f->depth >= FRONT_MAX_EVAL) {
-    if (stmts->len)
-      front_err(L, stmts->data[0]->loc, "the program nests or recurses more than %d levels deep",
+    if (from < stmts->len)
+      front_err(L, stmts->data[from]->loc, "the program nests or recurses more than %d levels deep",
                 FRONT_MAX_EVAL);
-    return FLOW_DONE;
+    return cont_end(k);
   }
   f->depth++;
-  for (uint32_t i = from; i < stmts->len && fl == FLOW_FALL; i++) {
+  Cont *p = k;
+  for (uint32_t i = from; i < stmts->len; i++) {
     const Node *n = stmts->data[i];
-    if (++f->steps > FRONT_MAX_STEPS || f->d->errors >= f->d->max_errors) {
-      if (f->steps > FRONT_MAX_STEPS)
-        front_err_hint(L, n->loc, "use tl.range in place of tl.static_range",
-                       "the program unrolls to more than %d statements", FRONT_MAX_STEPS);
-      fl = FLOW_DONE;
+    if (++f->steps > FRONT_MAX_STEPS) {
+      front_err_hint(L, n->loc, "use tl.range in place of tl.static_range",
+                     "the program unrolls to more than %d statements", FRONT_MAX_STEPS);
+      p = cont_end(k);
       break;
     }
-    fl = lower_stmt(L, n, stmts, i + 1, k);
+    if (f->d->errors >= f->d->max_errors) {
+      p = cont_end(k);
+      break;
+    }
+    Cont *rest = arena_new(f->a, Cont);
+    *rest = cont_block(stmts, i + 1, k);
+    p = lower_stmt(L, n, rest);
+    if (p != rest) break;
+    p = k;
   }
   f->depth--;
-  return fl;
+  return p;
 }
 
 Value *front_lower_body(Lower *L, const Func *fn, Loc loc) {
@@ -708,12 +735,12 @@ Value *front_lower_body(Lower *L, const Func *fn, Loc loc) {
   L->exits = &ret;
   L->in_loop = false;
   L->region_depth = 0;
-  const Flow fl = front_lower_stmts(L, &fn->def->list2, 0, NULL);
+  Cont end = {.kind = CONT_END};
+  const Cont *p = front_lower_stmts(L, &fn->def->list2, 0, &end);
+  (void)p; // at the end, by whatever way
   L->exits = exits;
   L->in_loop = in_loop;
   L->region_depth = region;
-  if (fl == FLOW_BREAK || fl == FLOW_CONTINUE)
-    return front_err(L, fn->def->loc, "break or continue outside a loop");
   const Binding *b = env_find(L->env, f->s_ret);
   if (b && !b->value) return f->poison;
   return b ? b->value : f->none;

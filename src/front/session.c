@@ -26,6 +26,7 @@ Front *front_open(Arena *a, Diags *d, IrCtx *ctx, const FrontOptions *o) {
   f->vfalse = val_new(f, VAL_BOOL);
   f->s_ret = str_cstr(f->strings, "$ret");
   f->s_brk = str_cstr(f->strings, "$brk");
+  f->s_out = str_cstr(f->strings, "$out");
   f->module = ir_module_new(a, ctx, d);
   f->module->num_warps = f->o.num_warps;
   f->module->num_stages = f->o.num_stages;
