@@ -84,7 +84,7 @@ static void rem(PassAxis *out, const IrType *t, const PassAxis *a, const PassAxi
     *out = *a;
     return;
   }
-  remainder_of(out, a, b, !sign || (a->lo >= 0 && b->lo > 0));
+  remainder_of(out, a, b, (!sign || a->lo >= 0) && b->lo > 0); // x % 0 is 0
   if (b->lo < 1) return;
   const int64_t top = b->hi - 1;
   if (a->lo >= 0)
@@ -215,6 +215,11 @@ static void convert(PassAxis *out, const IrOp *op, const PassAxis *a) {
     return;
   case OP_ext_u:
     if (a->lo >= 0) return;
+    for (int d = 0; d < axis_dims(out); d++) { // -1 and 0 are neighbours no more
+      const int32_t c = axis_min(a->contig[d], axis_max(a->div[d], 1));
+      out->div[d] = axis_div_at(a, d, c, 1);
+      out->contig[d] = c;
+    }
     out->lo = 0;
     out->hi = bits_of(from) >= 63 ? INT64_MAX : (int64_t)pass_mask(bits_of(from));
     return;

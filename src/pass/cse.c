@@ -39,6 +39,11 @@ static const uint8_t attr_kinds[ATTR_COUNT] = {
 #undef ATTR
 };
 
+// fmin and fmax may tell -0 from +0 by the order of their operands.
+static bool commutes(const IrOp *op) {
+  return (ir_ops[op->kind].traits & TRAIT_COMMUTATIVE) && op->kind != OP_fmin && op->kind != OP_fmax;
+}
+
 static uint64_t mix(uint64_t h, uint64_t x) {
   h = (h ^ x) * 0x9e3779b97f4a7c15ull;
   return h ^ (h >> 29);
@@ -47,10 +52,9 @@ static uint64_t mix(uint64_t h, uint64_t x) {
 static uint64_t hash_op(const IrOp *op) {
   uint64_t h = mix(op->kind, (uintptr_t)ir_result(op, 0)->type);
   uint64_t commuting = 0;
-  const bool commutes = (ir_ops[op->kind].traits & TRAIT_COMMUTATIVE) != 0;
   for (uint32_t i = 0; i < op->noperands; i++) {
     const uint64_t x = (uintptr_t)ir_operand(op, i);
-    if (commutes)
+    if (commutes(op))
       commuting += mix(0, x);
     else
       h = mix(h, x);
@@ -92,7 +96,7 @@ static bool same_op(const IrOp *a, const IrOp *b) {
   for (uint32_t i = 0; i < a->nresults; i++) {
     if (a->results[i].type != b->results[i].type) return false;
   }
-  if (ir_ops[a->kind].traits & TRAIT_COMMUTATIVE) {
+  if (commutes(a)) {
     const IrValue *x = ir_operand(a, 0), *y = ir_operand(a, 1);
     if (!(x == ir_operand(b, 0) && y == ir_operand(b, 1)) &&
         !(x == ir_operand(b, 1) && y == ir_operand(b, 0)))
@@ -108,10 +112,6 @@ static bool same_op(const IrOp *a, const IrOp *b) {
 static bool is_candidate(const IrOp *op) {
   if (op->nresults == 0 || op->nregions) return false;
   return pass_is_plain_load(op) || ((ir_ops[op->kind].traits & TRAIT_PURE) && ir_op_is_pure(op));
-}
-
-static bool changes_memory(const IrEffects *e) {
-  return e->writes & ~RES_WORLD || e->barrier || e->order != ORDER_weak;
 }
 
 static void rehash(Cse *c) {
@@ -162,8 +162,7 @@ static void scope(Cse *c, IrBlock *b) {
       visit(c, op);
       continue;
     }
-    const IrEffects e = op->nregions ? ir_op_effects_deep(op) : ir_op_effects(op);
-    const bool writes = changes_memory(&e);
+    const bool writes = op->aux != NULL;
     if (writes) c->state = ++c->last_state;
     const IrOp *outer = c->partition;
     if (op->kind == OP_warp_partitions) c->partition = op;
@@ -184,7 +183,9 @@ Status pass_cse(Pass *p) {
   PASS_EACH_FUNC(p, f) {
     Cse c = {.scratch = p->scratch};
     rehash(&c);
+    pass_mark_memory(f->body);
     scope(&c, f->body);
+    pass_clear_marks(f->body);
   }
   return ST_OK;
 }

@@ -28,6 +28,30 @@ bool pass_is_plain_load(const IrOp *op) {
          !ir_attr_i(op, ATTR_volatile);
 }
 
+// Writes others may see, or orders them: what a plain load must not cross.
+static bool changes_memory(const IrOp *op) {
+  const IrEffects e = ir_op_effects(op);
+  return (e.writes & ~RES_WORLD) || e.barrier || e.order != ORDER_weak;
+}
+
+bool pass_mark_memory(IrBlock *b) {
+  bool any = false;
+  PASS_EACH_OP(b, op) {
+    bool changes = changes_memory(op);
+    for (uint32_t r = 0; r < op->nregions; r++) changes |= pass_mark_memory(op->regions[r]);
+    op->aux = changes ? (void *)1 : NULL;
+    any |= changes;
+  }
+  return any;
+}
+
+void pass_clear_marks(IrBlock *b) {
+  PASS_EACH_OP(b, op) {
+    op->aux = NULL;
+    for (uint32_t r = 0; r < op->nregions; r++) pass_clear_marks(op->regions[r]);
+  }
+}
+
 IrCmp pass_swapped(IrCmp p) {
   static const IrCmp swapped[CMP_COUNT] = {CMP_eq,  CMP_ne,  CMP_sgt, CMP_sge, CMP_slt,
                                            CMP_sle, CMP_ugt, CMP_uge, CMP_ult, CMP_ule};

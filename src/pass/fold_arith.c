@@ -292,8 +292,8 @@ static IrValue *fold_machine(Fold *f, IrOp *op) {
 IrValue *fold_arith(Fold *f, IrOp *op) {
   const IrOpInfo *info = &ir_ops[op->kind];
   uint64_t k;
-  if ((info->traits & TRAIT_COMMUTATIVE) && pass_const(ir_operand(op, 0), &k) &&
-      !pass_const(ir_operand(op, 1), &k)) {
+  const bool commutes = (info->traits & TRAIT_COMMUTATIVE) && op->kind != OP_fmin && op->kind != OP_fmax;
+  if (commutes && pass_const(ir_operand(op, 0), &k) && !pass_const(ir_operand(op, 1), &k)) {
     IrValue *a = ir_operand(op, 0);
     ir_set_operand(op, 0, ir_operand(op, 1));
     ir_set_operand(op, 1, a);

@@ -10,7 +10,6 @@
 // Inner loops go first, so that a value climbs as far as it can in one pass.
 #include "pass/pass_impl.h"
 
-// Loop depth of blocks is not stored: a value is invariant when it is not defined in the loop.
 static bool is_invariant(const IrOp *op, const IrOp *loop) {
   for (uint32_t i = 0; i < op->noperands; i++) {
     const IrValue *v = ir_operand(op, i);
@@ -41,9 +40,7 @@ static bool is_invariant_deep(const IrOp *op, const IrOp *loop, const IrOp *top)
 }
 
 static bool may_hoist_loads(const IrOp *loop) {
-  if (loop->kind != OP_for || ir_attr_i(loop, ATTR_min_trip) < 1) return false;
-  const IrEffects e = ir_op_effects_deep(loop);
-  return !(e.writes & ~RES_WORLD) && !e.barrier && e.order == ORDER_weak;
+  return loop->kind == OP_for && ir_attr_i(loop, ATTR_min_trip) >= 1 && !loop->aux;
 }
 
 static void hoist(IrOp *loop, IrBlock *b, bool loads) {
@@ -72,6 +69,10 @@ static void block(IrBlock *b) {
 }
 
 Status pass_licm(Pass *p) {
-  PASS_EACH_FUNC(p, f) block(f->body);
+  PASS_EACH_FUNC(p, f) {
+    pass_mark_memory(f->body);
+    block(f->body);
+    pass_clear_marks(f->body);
+  }
   return ST_OK;
 }

@@ -27,8 +27,11 @@ IrOp *pass_narrow(IrOp *op, const bool *keep_result, const bool *keep_arg, Arena
 void pass_narrow_terminator(IrBlock *b, uint32_t skip, const bool *keep, Arena *scratch);
 bool pass_is_loop(IrOpKind k);
 bool pass_is_plain_load(const IrOp *op); // orders nothing, not volatile
-IrCmp pass_swapped(IrCmp p);             // p(a, b) == swapped(p)(b, a)
-IrCmp pass_inverted(IrCmp p);            // !p(a, b) == inverted(p)(a, b)
+// Sets op->aux of all ops of b and below to non-NULL where the op, or one inside it, writes memory or orders others.
+bool pass_mark_memory(IrBlock *b);
+void pass_clear_marks(IrBlock *b);
+IrCmp pass_swapped(IrCmp p);  // p(a, b) == swapped(p)(b, a)
+IrCmp pass_inverted(IrCmp p); // !p(a, b) == inverted(p)(a, b)
 IrValue *pass_like(IrBuilder *b, const IrOp *op, uint32_t n, IrValue *const *operands,
                    const IrType *result); // op's kind and attributes
 // Iterations of a `for` whose bounds and step are known; -1 where they are not, or where it would never end.

@@ -26,14 +26,16 @@ static void axis_value(const Report *r, const IrValue *v, Loc loc) {
   const bool integer = ir_type_is_int(v->type);
   if (v->type->kind > IR_TILE || (!integer && !ir_type_is_ptr(v->type))) return;
   const int n = a->rank ? a->rank : 1;
-  const char *range = integer ? arena_printf(r->p->scratch, ", range %lld..%lld", (long long)a->lo, (long long)a->hi) : "";
+  const char *range =
+      integer ? arena_printf(r->p->scratch, ", range %lld..%lld", (long long)a->lo, (long long)a->hi) : "";
   pass_remark(r->p, loc, "%%%s: contiguous %s, divisible %s, constant %s, all divisible %d%s", name_of(r, v),
               list(r, a->contig, n), list(r, a->div, n), list(r, a->constancy, n), a->all_div, range);
 }
 
 static void uniform_value(const Report *r, const IrValue *v, Loc loc) {
   static const char *const names[] = {"uniform", "warp-uniform", "divergent"};
-  if (ir_type_is_thread(v->type)) pass_remark(r->p, loc, "%%%s: %s", name_of(r, v), names[pass_uniform(r->uniform, v)]);
+  if (ir_type_is_thread(v->type))
+    pass_remark(r->p, loc, "%%%s: %s", name_of(r, v), names[pass_uniform(r->uniform, v)]);
 }
 
 static void value(const Report *r, const IrValue *v, Loc loc) {

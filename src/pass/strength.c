@@ -52,7 +52,8 @@ static IrValue *stronger(Strength *s, IrOp *op) {
   int64_t k;
   if (op->kind == OP_const || !ir_type_is_int(t) || !(ir_ops[op->kind].traits & TRAIT_PURE) || op->nregions)
     return NULL;
-  if (pass_axis_value(s->axes, ir_result(op, 0), &k) && !is_assumed(ir_result(op, 0), 0)) return pass_const_bits(&b, t, (uint64_t)k);
+  if (pass_axis_value(s->axes, ir_result(op, 0), &k) && !is_assumed(ir_result(op, 0), 0))
+    return pass_const_bits(&b, t, (uint64_t)k);
   switch (op->kind) {
   case OP_div_s:
   case OP_div_u:

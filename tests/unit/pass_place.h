@@ -17,8 +17,6 @@ typedef struct Case {
   double tolerance; // of floats, relative to the largest value; 0: equal
 } Case;
 
-
-
 enum { ELEMS = 6000, PAD = 64, MAX_PARAMS = 16 };
 
 typedef struct Memory {

@@ -12,14 +12,17 @@ static void one(uint64_t seed, bool show) {
   IrModule *tile = generate(&a, seed * 7919 + 13), *placed = ir_module_clone(tile, &a);
   char *text = ir_print(tile, &a);
   if (show) printf("%s\n", text);
-  if (ir_verify(tile, &d) != ST_OK) fail_msg("seed %llu: the generator is wrong: %s", (unsigned long long)seed, diags_render(&d, &a));
+  if (ir_verify(tile, &d) != ST_OK)
+    fail_msg("seed %llu: the generator is wrong: %s", (unsigned long long)seed, diags_render(&d, &a));
   const int bits[] = {128, 256, 512};
   const PassMachine machine = {.vector_bits = bits[seed % 3]};
   const PassConfig cfg = {.machine = &machine, .diags = &d, .verify = true, .explain = show};
   const Status s = pass_run_named(placed, seed % 2 ? "place" : "fold,cse,licm,strength,fold,dce,place", &cfg);
   if (show) printf("%s\n%s\n", diags_render(&d, &a), ir_print(placed, &a));
   if (s != ST_OK) fail_msg("seed %llu: %s", (unsigned long long)seed, diags_render(&d, &a));
-  const Case c = {.name = arena_printf(&a, "seed %llu", (unsigned long long)seed), .grid = {1}, .args = {(int64_t)seed % 23, 100 + (int64_t)seed % 7}};
+  const Case c = {.name = arena_printf(&a, "seed %llu", (unsigned long long)seed),
+                  .grid = {1},
+                  .args = {(int64_t)seed % 23, 100 + (int64_t)seed % 7}};
   Memory x = memory_new(&a, tile->funcs, 1), y = memory_new(&a, placed->funcs, 1);
   fill_whole(&x, seed);
   fill_whole(&y, seed);

@@ -23,7 +23,8 @@ static const IrType *scalar(Gen *g, IrDtype d) { return ir_type_scalar(g->c, d, 
 static IrValue *ci(Gen *g, const IrType *t, int64_t v) { return ir_const_i(&g->b, t, v); }
 
 static const int32_t shapes[][4] = { // rank, then axes
-    {1, 64}, {1, 256}, {1, 8}, {2, 16, 32}, {2, 32, 16}, {2, 64, 4}, {2, 1, 64}, {2, 64, 1}, {3, 4, 8, 16}, {3, 8, 2, 4}, {2, 128, 8}};
+    {1, 64},    {1, 256},   {1, 8},        {2, 16, 32},  {2, 32, 16}, {2, 64, 4},
+    {2, 1, 64}, {2, 64, 1}, {3, 4, 8, 16}, {3, 8, 2, 4}, {2, 128, 8}};
 
 static IrValue *squash(Gen *g, IrValue *v) { // floats stay small
   const IrType *t = v->type;
@@ -115,11 +116,13 @@ static void gen_load(Gen *g) {
   const IrType *t = random_shape(g, p->type->dtype);
   IrValue *off = offsets(g, t, true);
   if (pick(g, 6) == 0) {
-    IrValue *n = ir_splat(&g->b, ir_binary(&g->b, OP_add, small_scalar(g, 200), ci(g, scalar(g, IR_i32), 1)), t->rank, t->shape);
+    IrValue *n = ir_splat(&g->b, ir_binary(&g->b, OP_add, small_scalar(g, 200), ci(g, scalar(g, IR_i32), 1)),
+                          t->rank, t->shape);
     off = ir_binary(&g->b, OP_rem_s, off, n);
   }
   IrValue *mask = pick(g, 3) ? mask_of(g, t) : NULL;
-  IrValue *other = mask && pick(g, 2) ? (ir_type_is_float(t) ? ir_const_f(&g->b, t, 3) : ir_const_i(&g->b, t, 1)) : NULL;
+  IrValue *other =
+      mask && pick(g, 2) ? (ir_type_is_float(t) ? ir_const_f(&g->b, t, 3) : ir_const_i(&g->b, t, 1)) : NULL;
   IrValue *v = ir_load(&g->b, pointers(g, p, off), mask, other);
   if (v->type->dtype == IR_f16 || v->type->dtype == IR_bf16) keep(g, v);
   keep(g, v);
@@ -167,7 +170,8 @@ static void gen_elementwise(Gen *g) {
     default: r = squash(g, ir_binary(&g->b, ops[pick(g, 5)], x, y));
     }
   } else {
-    const IrOpKind ops[] = {OP_add, OP_sub, OP_mul, OP_and, OP_xor, OP_max_s, OP_min_u, OP_rem_s, OP_div_u, OP_shr_u};
+    const IrOpKind ops[] = {OP_add,   OP_sub,   OP_mul,   OP_and,   OP_xor,
+                            OP_max_s, OP_min_u, OP_rem_s, OP_div_u, OP_shr_u};
     if (pick(g, 4) == 0)
       r = ir_select(&g->b, ir_cmp(&g->b, (IrCmp)pick(g, CMP_COUNT), x, y), x, y);
     else
@@ -194,7 +198,11 @@ static void gen_cast(Gen *g) {
     if (d != IR_i1) x = ir_binary(&g->b, OP_and, x, ir_const_i(&g->b, x->type, 7));
     r = ir_cast(&g->b, d == IR_i1 ? OP_ui2f : OP_si2f, x, t);
   } else {
-    r = ir_cast(&g->b, ir_dtypes[e].bits < ir_dtypes[d].bits ? OP_trunc : pick(g, 2) && d != IR_i1 ? OP_ext_s : OP_ext_u, x, t);
+    r = ir_cast(&g->b,
+                ir_dtypes[e].bits < ir_dtypes[d].bits ? OP_trunc
+                : pick(g, 2) && d != IR_i1            ? OP_ext_s
+                                                      : OP_ext_u,
+                x, t);
   }
   keep(g, squash(g, r));
 }
@@ -288,14 +296,17 @@ static void combine_region(Gen *g, IrOp *op, const IrType *e, uint32_t n) {
   IrBuilder b = ir_builder_at_end(r);
   if (n == 1) {
     const IrOpKind fl[] = {OP_fadd, OP_fmax, OP_fmin}, in_[] = {OP_add, OP_max_s, OP_min_u, OP_xor, OP_and};
-    IrValue *v = e->dtype == IR_i1 ? ir_binary(&b, pick(g, 2) ? OP_or : OP_and, in[0], in[1])
-                                   : ir_binary(&b, ir_type_is_float(e) ? fl[pick(g, 3)] : in_[pick(g, 5)], in[0], in[1]);
+    IrValue *v = e->dtype == IR_i1
+                     ? ir_binary(&b, pick(g, 2) ? OP_or : OP_and, in[0], in[1])
+                     : ir_binary(&b, ir_type_is_float(e) ? fl[pick(g, 3)] : in_[pick(g, 5)], in[0], in[1]);
     ir_yield(&b, 1, &v);
     return;
   }
   // the larger value, the smaller index among equals
-  IrValue *more = ir_type_is_float(e) ? ir_fcmp(&b, FCMP_ogt, in[0], in[2]) : ir_cmp(&b, CMP_sgt, in[0], in[2]);
-  IrValue *same = ir_type_is_float(e) ? ir_fcmp(&b, FCMP_oeq, in[0], in[2]) : ir_cmp(&b, CMP_eq, in[0], in[2]);
+  IrValue *more =
+      ir_type_is_float(e) ? ir_fcmp(&b, FCMP_ogt, in[0], in[2]) : ir_cmp(&b, CMP_sgt, in[0], in[2]);
+  IrValue *same =
+      ir_type_is_float(e) ? ir_fcmp(&b, FCMP_oeq, in[0], in[2]) : ir_cmp(&b, CMP_eq, in[0], in[2]);
   IrValue *left = ir_binary(&b, OP_or, more, ir_binary(&b, OP_and, same, ir_cmp(&b, CMP_slt, in[1], in[3])));
   IrValue *vs[2] = {ir_select(&b, left, in[0], in[2]), ir_select(&b, left, in[1], in[3])};
   ir_yield(&b, 2, vs);
@@ -432,7 +443,8 @@ static void gen_loop(Gen *g) {
     IrValue *v = types[i]->kind == IR_TILE ? tile_like(g, types[i]) : int_scalar(g);
     out[i] = v ? v : body->args.data[1 + i];
     if (types[i]->kind == IR_TILE && ir_type_is_int(types[i]) && types[i]->dtype == IR_i32 && pick(g, 3) == 0)
-      out[i] = ir_binary(&g->b, OP_add, body->args.data[1 + i], ir_splat(&g->b, small_scalar(g, 5), types[i]->rank, types[i]->shape));
+      out[i] = ir_binary(&g->b, OP_add, body->args.data[1 + i],
+                         ir_splat(&g->b, small_scalar(g, 5), types[i]->rank, types[i]->shape));
   }
   ir_yield(&g->b, k, out);
   leave(g, &m);
@@ -455,7 +467,8 @@ static void gen_if(Gen *g) {
     IrValue *out[4];
     for (uint32_t i = 0; i < k; i++) {
       out[i] = tile_like(g, types[i]);
-      if (!out[i]) out[i] = ir_type_is_float(types[i]) ? ir_const_f(&g->b, types[i], 2) : ir_const_i(&g->b, types[i], 1);
+      if (!out[i])
+        out[i] = ir_type_is_float(types[i]) ? ir_const_f(&g->b, types[i], 2) : ir_const_i(&g->b, types[i], 1);
     }
     ir_yield(&g->b, k, out);
     leave(g, &m);
