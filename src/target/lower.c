@@ -446,6 +446,9 @@ void lower_instance(Lower *l, V fn, V inst) {
     l->pid[k] = lower_load_at(l, l->i32, inst, offsetof(AbiInstance, pid) + 4 * k, 4);
     l->grid[k] = lower_load_at(l, l->i32, inst, offsetof(AbiInstance, grid) + 4 * k, 4);
   }
+  l->instances = LLVMConstInt(l->i64, 1, false);
+  for (uint32_t k = 0; k < 3; k++)
+    l->instances = lower_mul(l, l->instances, LLVMBuildZExt(l->b, l->grid[k], l->i64, ""));
   l->arena_base = lower_load_at(l, l->ptr, inst, offsetof(AbiInstance, arena), 8);
   l->rank_record = lower_load_at(l, l->ptr, inst, offsetof(AbiInstance, rank), 8);
   l->rank = lower_load_at(l, l->i32, l->rank_record, offsetof(AbiRank, rank), 4);

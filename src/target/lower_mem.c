@@ -212,21 +212,63 @@ static void lower_load_vec(Lower *l, const IrOp *op) {
   lower_result(l, op, phi);
 }
 
-// Past the caches where the address is aligned to a whole register, which a run-time test finds out.
-static void plain_store(Lower *l, V p, V v, const IrType *t, bool nt) {
+// Past the caches or not: where the author says so, or where the whole launch writes more through this op than the last
+// cache holds. What one instance writes is bounded from the loops around the op; a bound that is not known counts as 1.
+static uint64_t upper_bound(const IrValue *v, int depth) {
+  int64_t c;
+  if (ir_const_int(v, &c)) return c > 0 ? (uint64_t)c : 0;
+  const IrOp *op = v->def;
+  if (!op || depth > 8) return UINT64_MAX;
+  switch (op->kind) {
+  case OP_ext_s:
+  case OP_trunc:
+  case OP_and: return upper_bound(ir_operand(op, 0), depth + 1);
+  case OP_max_s:
+  case OP_min_s:
+  case OP_select: {
+    const uint32_t first = op->kind == OP_select;
+    const uint64_t a = upper_bound(ir_operand(op, first), depth + 1),
+                   b = upper_bound(ir_operand(op, first + 1), depth + 1);
+    return (op->kind == OP_min_s) == (a < b) ? a : b;
+  }
+  default: return UINT64_MAX;
+  }
+}
+static uint64_t bytes_written(const IrOp *op, const IrType *t) {
+  uint64_t n = (uint64_t)ir_type_elems(t) * elem_bytes(t);
+  for (const IrOp *up = op->parent->owner; up; up = up->parent->owner) {
+    if (up->kind == OP_warp_for) return 0;
+    int64_t step;
+    if (up->kind != OP_for || !ir_const_int(ir_operand(up, 2), &step) || step <= 0) continue;
+    const uint64_t hi = upper_bound(ir_operand(up, 1), 0);
+    if (hi < 1u << 30) n *= bits_div_up(hi, (uint64_t)step);
+    if (n >> 32) break;
+  }
+  return n;
+}
+static V worth_it(Lower *l, const IrOp *op, const IrType *t) { // NULL: never
+  if (ir_attr_i(op, ATTR_nt)) return LLVMConstInt(l->i1, 1, false);
+  const uint64_t bytes = bytes_written(op, t);
+  if (bytes < 1024) return NULL;
+  return lower_icmp(l, LLVMIntUGT, l->instances, LLVMConstInt(l->i64, l->facts->l3_bytes / bytes, false));
+}
+
+// A non-temporal store needs an address aligned to a whole register, which a run-time test finds out.
+static void plain_store(Lower *l, V p, V v, const IrType *t, V past) {
   v = lower_to_memory(l, v, t);
   const uint32_t whole = (uint32_t)ir_type_elems(t) * elem_bytes(t), reg = l->facts->vector_bits / 8;
   const uint32_t need = whole < reg ? whole : reg;
-  if (!nt || need < 16) {
+  if (!past || need < 16) {
     lower_align(LLVMBuildStore(l->b, v, p), elem_bytes(t));
     return;
   }
   l->nt_stores = true;
-  const LLVMBasicBlockRef past = lower_new_block(l, "past"), near = lower_new_block(l, "near"),
+  const LLVMBasicBlockRef far = lower_new_block(l, "past"), near = lower_new_block(l, "near"),
                           join = lower_new_block(l, "join");
   const V low = lower_and(l, LLVMBuildPtrToInt(l->b, p, l->i64, ""), LLVMConstInt(l->i64, need - 1, false));
-  LLVMBuildCondBr(l->b, lower_icmp(l, LLVMIntEQ, low, LLVMConstNull(l->i64)), past, near);
-  lower_at(l, past);
+  const V aligned = lower_icmp(l, LLVMIntEQ, low, LLVMConstNull(l->i64));
+  LLVMBuildCondBr(l->b, lower_and(l, aligned, past), far, near);
+  lower_at(l, far);
   const V s = LLVMBuildStore(l->b, v, p);
   lower_align(s, need);
   LLVMMetadataRef one = LLVMValueAsMetadata(LLVMConstInt(l->i32, 1, false));
@@ -247,12 +289,12 @@ static void masked_store(Lower *l, V p, V v, V mask, const IrType *t) {
 static void lower_store_vec(Lower *l, const IrOp *op) {
   const V p = lower_operand(l, op, 0), v = lower_operand(l, op, 1), mask = lower_operand(l, op, 2);
   const IrType *t = ir_operand(op, 1)->type;
-  const bool nt = ir_attr_i(op, ATTR_nt);
+  const V past = worth_it(l, op, t);
   if (!mask) {
-    plain_store(l, p, v, t, nt);
+    plain_store(l, p, v, t, past);
     return;
   }
-  if ((l->facts->caps & TARGET_CAP_MASKED) && !nt) {
+  if ((l->facts->caps & TARGET_CAP_MASKED) && !past) {
     masked_store(l, p, v, mask, t);
     return;
   }
@@ -261,7 +303,7 @@ static void lower_store_vec(Lower *l, const IrOp *op) {
                           join = lower_new_block(l, "join");
   LLVMBuildCondBr(l->b, lower_all(l, mask), full, part);
   lower_at(l, full);
-  plain_store(l, p, v, t, nt);
+  plain_store(l, p, v, t, past);
   LLVMBuildBr(l->b, join);
   lower_at(l, part);
   if (has_masks(l, t))

@@ -421,6 +421,7 @@ static void lower_fibers(Lower *l, const IrOp *op, uint32_t count) {
   l->arena_base = outer.arena_base;
   memcpy(l->pid, outer.pid, sizeof l->pid);
   memcpy(l->grid, outer.grid, sizeof l->grid);
+  l->instances = outer.instances;
   l->rank = outer.rank;
   l->world = outer.world;
   l->entry = outer.entry;

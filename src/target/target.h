@@ -26,6 +26,7 @@ typedef struct TargetFacts {
   uint32_t vector_regs;        // how many of them
   uint32_t lanes;              // of a warp
   uint32_t l1_bytes, l2_bytes; // data caches of one core
+  uint32_t l3_bytes;           // the last cache: more than this written once goes past all of them
   uint32_t caps;               // TargetCap bits
 } TargetFacts;
 

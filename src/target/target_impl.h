@@ -56,6 +56,7 @@ struct Lower {
   const IrFunc *func;
   V fn, inst;                                              // LLVM function; its AbiInstance
   V rank_record, arena_base, pid[3], grid[3], rank, world; // read once at the function's start
+  V instances;                                             // of the launch, i64
   uint32_t fiber_warps;                                    // inside a warp_for with fibers: how many; else 0
   LLVMBasicBlockRef entry;                                 // allocas go to its start
   V *values;                                               // by IrValue.id
@@ -162,8 +163,8 @@ V lower_to_memory(Lower *l, V x, const IrType *elem);
 T lower_memory_type(const Lower *l, const IrType *t); // of an element: i8 for i1
 V lower_memdesc(Lower *l, const IrValue *m);          // address of its first element
 V lower_scratch(Lower *l, uint64_t bytes);            // in the arena; shared by all ops that ask
-void lower_yield(Lower *l); // lets others run; the runtime checks deadline and abort
-void lower_nt_fence(Lower *l);                        // before anything that publishes
+void lower_yield(Lower *l);    // lets others run; the runtime checks deadline and abort
+void lower_nt_fence(Lower *l); // before anything that publishes
 V lower_rmw(Lower *l, IrRmw rmw, IrDtype d, V p, V x, LLVMAtomicOrdering order);
 LLVMAtomicOrdering lower_order(IrOrder o);
 V lower_math_call(Lower *l, IrMath fn, V x, V y); // f32 or f64
