@@ -51,27 +51,55 @@ Step x_body_end(World *w, Agent *a, const Ins *i) {
 }
 
 // ---- copies and jumps ------------------------------------------------------------------------------------------------
+static bool all_lanes(const Agent *a) {
+  return (a->warp < 0 && a->kind != AGENT_VEC) || a->mask == (a->nthr >= 64 ? ~0ull : (1ull << a->nthr) - 1);
+}
+
+// Copies the active lanes; true: one of them changed.
+#define COPY_LANES(T) \
+  static bool copy_##T(uint64_t mask, T *r, const T *p, size_t stride) { \
+    bool changed = false; \
+    for (; mask; mask &= mask - 1) { \
+      const size_t k = (size_t)__builtin_ctzll(mask); \
+      const T v = p[k * stride]; \
+      changed |= r[k] != v; \
+      r[k] = v; \
+    } \
+    return changed; \
+  }
+COPY_LANES(uint8_t)
+COPY_LANES(uint16_t)
+COPY_LANES(uint32_t)
+COPY_LANES(uint64_t)
+
+static bool copy_masked(const Agent *a, char *r, const char *p, int es, size_t stride) {
+  const uint64_t m = a->nthr >= 64 ? a->mask : a->mask & ((1ull << a->nthr) - 1);
+  switch (es) {
+  case 1: return copy_uint8_t(m, (uint8_t *)r, (const uint8_t *)p, stride);
+  case 2: return copy_uint16_t(m, (uint16_t *)r, (const uint16_t *)p, stride);
+  case 4: return copy_uint32_t(m, (uint32_t *)r, (const uint32_t *)p, stride);
+  default: return copy_uint64_t(m, (uint64_t *)r, (const uint64_t *)p, stride);
+  }
+}
+
+// TRACK: a polling loop wants to know whether anything changed. Thread values change in active lanes only.
 Step x_copy(World *w, Agent *a, const Ins *i) {
   (void)w;
   const int es = i->r.esize;
   char *r = interp_at(a, i->r);
   const char *p = interp_at(a, i->a);
-  const size_t n = interp_count(a, i);
-  if (i->r.space == SP_TH && ((i->flags & INS_MASKED) || ((i->flags & INS_TRACK) && (a->warp >= 0)))) {
-    for (size_t k = 0; k < n; k++) {
-      if (!interp_active(a, (uint32_t)k)) continue;
-      const char *from = p + k * i->a.stride * (size_t)es;
-      if ((i->flags & INS_TRACK) && memcmp(r + k * (size_t)es, from, (size_t)es) != 0) a->changed = true;
-      memmove(r + k * (size_t)es, from, (size_t)es);
-    }
+  const size_t n = interp_count(a, i), bytes = n * (size_t)es;
+  if (i->r.space == SP_TH && i->flags && !all_lanes(a)) {
+    const bool changed = copy_masked(a, r, p, es, i->a.stride);
+    if (i->flags & INS_TRACK) a->changed |= changed;
     return GO;
   }
-  if (i->flags & INS_TRACK) {
+  if ((i->flags & INS_TRACK) && !a->changed) {
     for (size_t k = 0; k < n && !a->changed; k++)
       a->changed = memcmp(r + k * (size_t)es, p + k * i->a.stride * (size_t)es, (size_t)es) != 0;
   }
   if (n == 1 || i->a.stride)
-    memmove(r, p, n * (size_t)es);
+    memmove(r, p, bytes);
   else
     interp_fill(r, p, es, n);
   return GO;
@@ -492,7 +520,7 @@ Step x_shfl(World *w, Agent *a, const Ins *i) {
   const char *v = interp_at(a, i->a);
   const IrShfl how = (IrShfl)ir_attr_i(i->op, ATTR_shfl);
   for (uint32_t k = 0; k < n; k++) {
-    if (!interp_active(a, k)) continue;
+    if (!i->n && !interp_active(a, k)) continue;
     const uint32_t own = k % lanes, first = k - own;
     const int64_t by = interp_ref_int(a, i->b, k);
     int64_t src = by;
@@ -508,6 +536,12 @@ Step x_shfl(World *w, Agent *a, const Ins *i) {
 static Step lane_mask(Agent *a, const Ins *i, bool cond) {
   const uint32_t n = interp_count(a, i), lanes = a->code->lanes;
   char *r = interp_at(a, i->r);
+  if (i->n) { // placed: a vector of lanes, the bits as a scalar or in each lane
+    uint64_t m = cond ? 0 : lanes == 64 ? ~0ull : (1ull << lanes) - 1;
+    for (uint32_t k = 0; cond && k < lanes; k++) m |= (uint64_t)(interp_at(a, i->a)[(size_t)k * i->a.stride] != 0) << k;
+    for (uint32_t k = 0; k < n; k++) interp_put_int(r + (size_t)k * i->r.stride * i->r.esize, i->r.esize, (int64_t)m);
+    return GO;
+  }
   for (uint32_t first = 0; first < n; first += lanes) {
     uint64_t m = 0;
     for (uint32_t k = first; k < first + lanes && k < n; k++)

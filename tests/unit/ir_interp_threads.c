@@ -209,7 +209,8 @@ static void test_spin_lock(void **state) {
              4);
     memset(lock, 0, sizeof lock);
     run_memory(&r, lock, sizeof lock, "lock", -1, -1);
-    for (int k = 0; k < 4; k++) run_launch(&r, k, "k", 10, (InterpArg[]){{.p = lock}});
+    const InterpArg args[] = {{.p = lock}};
+    for (int k = 0; k < 4; k++) run_launch(&r, k, "k", 10, args);
     r.config.seed = (uint64_t)seed;
     run_ok(&r);
     assert_int_equal(lock[1], 40);
