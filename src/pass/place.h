@@ -132,7 +132,7 @@ struct Place {
   Map mems; // tile-level memdesc value -> PlaceBuf*
   int clock;
   int evals;
-  Map spills;         // thread-level IrValue* that outlives its run -> PlaceBuf*, [warps * lanes]
+  Map spills; // thread-level IrValue* that outlives its run -> PlaceBuf*, [warps * lanes]
 };
 
 static inline bool place_is_tile(const IrValue *v) { return v && v->type->kind == IR_TILE; }
@@ -243,7 +243,7 @@ void place_copy_attrs(IrOp *to, const IrOp *from);
 void place_emit_special(Place *p, IrOp *op);
 
 // ---- place_thread.c
-bool place_is_thread_op(const IrOp *op);              // belongs in a run
+bool place_is_thread_op(const IrOp *op); // belongs in a run
 void place_emit_threads(Place *p, PlaceStep *s);
 // Thread-level values that program-level control carries: a buffer for each of to[], filled with from[].
 PlaceBuf *place_spill(Place *p, const IrValue *v);

@@ -89,7 +89,8 @@ static void ready(Place *p, const IrValue *v) {
 static void hand_over(Place *p, const IrBlock *from, const IrOp *end) {
   const IrOp *op = from->owner;
   const uint32_t skip = end->kind == OP_cond_yield;
-  IrValue **vs = arena_array(p->arena, IrValue *, end->noperands + 1), **to = arena_array(p->arena, IrValue *, end->noperands + 1);
+  IrValue **vs = arena_array(p->arena, IrValue *, end->noperands + 1),
+          **to = arena_array(p->arena, IrValue *, end->noperands + 1);
   uint32_t n = 0;
   for (uint32_t i = skip; i < end->noperands; i++) {
     IrValue *v = ir_operand(end, i);
@@ -109,7 +110,8 @@ static void hand_over(Place *p, const IrBlock *from, const IrOp *end) {
 
 // Before control: carried values get their first contents, results the buffers of what they come from.
 static void spill_control(Place *p, IrOp *op) {
-  IrValue **vs = arena_array(p->arena, IrValue *, op->noperands + 1), **to = arena_array(p->arena, IrValue *, op->noperands + 1);
+  IrValue **vs = arena_array(p->arena, IrValue *, op->noperands + 1),
+          **to = arena_array(p->arena, IrValue *, op->noperands + 1);
   uint32_t n = 0;
   const uint32_t first = op->kind == OP_for ? 3 : op->kind == OP_while ? 0 : op->noperands;
   for (uint32_t i = first; i < op->noperands; i++) {
@@ -121,7 +123,9 @@ static void spill_control(Place *p, IrOp *op) {
   for (uint32_t k = 0; k < op->nresults; k++) {
     IrValue *r = ir_result(op, k);
     if (!ir_type_is_thread(r->type)) continue;
-    const IrValue *same = op->kind == OP_for ? op->regions[0]->args.data[1 + k] : op->kind == OP_while ? op->regions[1]->args.data[k] : r;
+    const IrValue *same = op->kind == OP_for     ? op->regions[0]->args.data[1 + k]
+                          : op->kind == OP_while ? op->regions[1]->args.data[k]
+                                                 : r;
     map_setp(&p->spills, r, place_spill(p, same));
   }
 }

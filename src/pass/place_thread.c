@@ -14,13 +14,13 @@
 typedef struct Lanes Lanes;
 struct Lanes {
   Place *p;
-  Lanes *outer;        // scalar code of one of outer's lanes, or NULL
-  IrValue *lane;       // which
-  int lanes;           // 1: scalar code
+  Lanes *outer;  // scalar code of one of outer's lanes, or NULL
+  IrValue *lane; // which
+  int lanes;     // 1: scalar code
   PlaceElem tid;
-  PlaceElem active;    // mask; v NULL: all
-  PlaceNest n;         // of the current block
-  Map vals;            // thread-level values -> PlaceElem*
+  PlaceElem active; // mask; v NULL: all
+  PlaceNest n;      // of the current block
+  Map vals;         // thread-level values -> PlaceElem*
   Vec(const IrValue *) log;
 };
 
@@ -67,7 +67,7 @@ bool place_is_thread_op(const IrOp *op) {
       if (!ir_type_is_thread(ir_operand(op, i)->type)) return false;
     }
   }
-  bool some = false;
+  bool some = op->nresults > 0;
   for (uint32_t i = 0; i < op->nregions; i++) {
     if (!only_threads(op->regions[i], &some, 0)) return false;
   }
@@ -124,7 +124,9 @@ static void leave(Lanes *l, const Saved *s) {
   l->n.at[0].loc = loc;
 }
 
-static const IrType *scalar_type(Lanes *l, const IrType *t) { return ir_type_with_level(l->p->ctx, t, LEVEL_program); }
+static const IrType *scalar_type(Lanes *l, const IrType *t) {
+  return ir_type_with_level(l->p->ctx, t, LEVEL_program);
+}
 static const IrType *i32_type(Lanes *l) { return ir_type_scalar(l->p->ctx, IR_i32, LEVEL_program); }
 
 // One lane of e, which belongs to the lanes of n.
@@ -156,7 +158,9 @@ PlaceBuf *place_spill(Place *p, const IrValue *v) {
 static PlaceElem compute(Lanes *l, const IrOp *op) {
   Place *p = l->p;
   switch (op->kind) {
-  case OP_const: return place_uni(place_pconst(p, scalar_type(l, ir_result(op, 0)->type), (uint64_t)ir_attr_i(op, ATTR_value)));
+  case OP_const:
+    return place_uni(
+        place_pconst(p, scalar_type(l, ir_result(op, 0)->type), (uint64_t)ir_attr_i(op, ATTR_value)));
   case OP_tid: return l->tid;
   case OP_to_thread: return place_uni(place_value(p, ir_operand(op, 0)));
   default: break;
@@ -171,7 +175,8 @@ static PlaceElem compute(Lanes *l, const IrOp *op) {
   if (op->kind == OP_symm_at) {
     const IrType *t = scalar_type(l, ir_result(op, 0)->type);
     if (in[0].kind != ELEM_VEC && in[1].kind == ELEM_UNI) // peers' segments lie alike
-      return (PlaceElem){in[0].kind, place_pure(&l->n, OP_symm_at, 2, (IrValue *[]){in[0].v, in[1].v}, t, op), in[0].step};
+      return (PlaceElem){in[0].kind, place_pure(&l->n, OP_symm_at, 2, (IrValue *[]){in[0].v, in[1].v}, t, op),
+                         in[0].step};
     IrValue *ops[2] = {place_vec(&l->n, in[0]), place_vec(&l->n, in[1])};
     return (PlaceElem){ELEM_VEC, place_pure(&l->n, OP_symm_at, 2, ops, place_vec_type(&l->n, t), op), 0};
   }
@@ -197,7 +202,8 @@ static PlaceElem get(Lanes *l, IrValue *v) {
     r = compute(l, v->def);
   } else {
     PlaceBuf *b = map_getp(&p->spills, v);
-    if (!b) place_fail(p, v->def ? v->def->loc : LOC_NONE, "a thread-level value is used before it is placed");
+    if (!b)
+      place_fail(p, v->def ? v->def->loc : LOC_NONE, "a thread-level value is used before it is placed");
     r = place_read(&l->n, b, &l->tid, 0);
   }
   set(l, v, r);
@@ -224,11 +230,15 @@ static PlaceElem inverted(Lanes *l, PlaceElem a) {
 static PlaceElem merge(Lanes *l, PlaceElem c, PlaceElem x, PlaceElem y) { // x where c (all: x)
   if (!c.v) return x;
   PlaceNest *n = &l->n;
-  if (c.kind == ELEM_UNI && x.kind == ELEM_UNI && y.kind == ELEM_UNI) return place_uni(place_sel(n, c.v, x.v, y.v));
-  return (PlaceElem){l->lanes == 1 ? ELEM_UNI : ELEM_VEC, place_sel(n, place_vec(n, c), place_vec(n, x), place_vec(n, y)), 0};
+  if (c.kind == ELEM_UNI && x.kind == ELEM_UNI && y.kind == ELEM_UNI)
+    return place_uni(place_sel(n, c.v, x.v, y.v));
+  return (PlaceElem){l->lanes == 1 ? ELEM_UNI : ELEM_VEC,
+                     place_sel(n, place_vec(n, c), place_vec(n, x), place_vec(n, y)), 0};
 }
 
-static PlaceElem zero_of(Lanes *l, const IrType *t) { return place_uni(place_pconst(l->p, scalar_type(l, t), 0)); }
+static PlaceElem zero_of(Lanes *l, const IrType *t) {
+  return place_uni(place_pconst(l->p, scalar_type(l, t), 0));
+}
 
 // ---- lane by lane --------------------------------------------------------------------------------------------------------------------
 static void yield_here(Lanes *l, uint32_t n, IrValue *const *vs) { ir_yield(at(l), n, vs); }
@@ -278,7 +288,9 @@ static void each_lane(Lanes *l, IrOp *op, PlaceElem mask, int mask_at) {
   place_copy_attrs(made, op);
   if (value) {
     got = ir_result(made, 0);
-    if (lane) got = ir_result(ir_build(at(l), OP_vec_set, 3, (IrValue *[]){so_far, lane, got}, 1, &so_far->type, 0), 0);
+    if (lane)
+      got =
+          ir_result(ir_build(at(l), OP_vec_set, 3, (IrValue *[]){so_far, lane, got}, 1, &so_far->type, 0), 0);
   }
   if (cond) {
     yield_here(l, value, &got);
@@ -403,16 +415,19 @@ static void emit_load(Lanes *l, IrOp *op) {
     got = place_uni(ir_result(ir_build(at(l), OP_load, 3, ops, 1, &t, 0), 0));
   } else {
     const bool line = ptr.kind == ELEM_AFF && ptr.step == 1;
-    IrValue *ops[3] = {line ? ptr.v : place_vec(n, ptr), m.v ? place_vec(n, m) : NULL, other.v ? place_vec(n, other) : NULL};
+    IrValue *ops[3] = {line ? ptr.v : place_vec(n, ptr), m.v ? place_vec(n, m) : NULL,
+                       other.v ? place_vec(n, other) : NULL};
     const IrType *vt = place_vec_type(n, t);
-    got = (PlaceElem){ELEM_VEC, ir_result(ir_build(at(l), line ? OP_load_vec : OP_load, 3, ops, 1, &vt, 0), 0), 0};
+    got = (PlaceElem){ELEM_VEC,
+                      ir_result(ir_build(at(l), line ? OP_load_vec : OP_load, 3, ops, 1, &vt, 0), 0), 0};
   }
   set(l, r, got);
 }
 
 static void emit_store(Lanes *l, IrOp *op) {
   PlaceNest *n = &l->n;
-  const PlaceElem ptr = get(l, ir_operand(op, 0)), v = get(l, ir_operand(op, 1)), mask = mask_operand(l, op, 2);
+  const PlaceElem ptr = get(l, ir_operand(op, 0)), v = get(l, ir_operand(op, 1)),
+                  mask = mask_operand(l, op, 2);
   at(l)->loc = op->loc;
   if (l->lanes == 1 || (ptr.kind == ELEM_UNI && v.kind == ELEM_UNI)) {
     once(l, op, mask, 2);
@@ -444,7 +459,8 @@ static void emit_mem(Lanes *l, IrOp *op) {
   for (uint32_t i = first; i < op->noperands; i++) {
     idx[i - first] = index_elem(l, ir_operand(op, i));
     uni &= idx[i - first].kind == ELEM_UNI;
-    if (op->kind == OP_mem_get && l->active.v && idx[i - first].kind != ELEM_UNI) // lanes that are off read element 0
+    if (op->kind == OP_mem_get && l->active.v &&
+        idx[i - first].kind != ELEM_UNI) // lanes that are off read element 0
       idx[i - first] = merge(l, l->active, idx[i - first], place_const(&l->n, 0));
   }
   at(l)->loc = op->loc;
@@ -525,7 +541,9 @@ static void masked_region(Lanes *l, IrBlock *from, PlaceElem active, uint32_t co
   PlaceElem *none = arena_array(p->arena, PlaceElem, count + 1);
   for (uint32_t i = 0; i < count; i++) {
     vec[i] = a.out[i].kind != ELEM_UNI;
-    const IrType *t = a.out[i].kind == ELEM_VEC ? a.out[i].v->type : vec[i] ? place_vec_type(&l->n, a.out[i].v->type) : a.out[i].v->type;
+    const IrType *t = a.out[i].kind == ELEM_VEC ? a.out[i].v->type
+                      : vec[i]                  ? place_vec_type(&l->n, a.out[i].v->type)
+                                                : a.out[i].v->type;
     ir_op_add_result(made, t);
     none[i] = place_uni(place_pconst(p, t, 0));
   }
@@ -534,15 +552,18 @@ static void masked_region(Lanes *l, IrBlock *from, PlaceElem active, uint32_t co
   IrValue **zs = arena_array(p->arena, IrValue *, count + 1);
   for (uint32_t i = 0; i < count; i++) zs[i] = none[i].v;
   ir_yield(&e, count, zs);
-  for (uint32_t i = 0; i < count; i++) out[i] = (PlaceElem){vec[i] ? ELEM_VEC : ELEM_UNI, ir_result(made, i), 0};
+  for (uint32_t i = 0; i < count; i++)
+    out[i] = (PlaceElem){vec[i] ? ELEM_VEC : ELEM_UNI, ir_result(made, i), 0};
 }
 
 // v == one lane only: the element that is compared with tid's like, or false.
 static bool one_lane(Lanes *l, const IrValue *c, PlaceElem *which, IrValue **same) {
   if (!c->def) return false;
   const IrOp *op = c->def;
-  if (op->kind == OP_and) return one_lane(l, ir_operand(op, 0), which, same) || one_lane(l, ir_operand(op, 1), which, same);
-  if (op->kind != OP_cmp || ir_attr_i(op, ATTR_cmp) != CMP_eq || !ir_type_is_int(ir_operand(op, 0)->type)) return false;
+  if (op->kind == OP_and)
+    return one_lane(l, ir_operand(op, 0), which, same) || one_lane(l, ir_operand(op, 1), which, same);
+  if (op->kind != OP_cmp || ir_attr_i(op, ATTR_cmp) != CMP_eq || !ir_type_is_int(ir_operand(op, 0)->type))
+    return false;
   const PlaceElem a = get(l, ir_operand(op, 0)), b = get(l, ir_operand(op, 1));
   if (a.kind == ELEM_AFF && a.step == 1 && b.kind == ELEM_UNI) {
     *which = a;
@@ -564,6 +585,7 @@ static bool lone_lane(Lanes *l, IrOp *op, PlaceElem cond) {
   IrValue *k;
   if (op->nresults || !empty(op->regions[1]) || !one_lane(l, ir_operand(op, 0), &which, &k)) return false;
   PlaceNest *n = &l->n;
+  const PlaceElem m = both(l, l->active, cond);
   IrValue *lane = place_bin(n, OP_sub, k, which.v);
   IrValue *in = place_cmp(n, CMP_ult, lane, place_pconst(p, lane->type, (uint64_t)l->lanes));
   if (lane->type->dtype != IR_i32) {
@@ -573,7 +595,6 @@ static bool lone_lane(Lanes *l, IrOp *op, PlaceElem cond) {
   IrOp *made = ir_build(at(l), OP_if, 1, &in, 0, NULL, 2);
   IrBuilder e = ir_builder_at_end(made->regions[1]);
   ir_yield(&e, 0, NULL);
-  const PlaceElem m = both(l, l->active, cond);
   const Saved s = enter(l, made->regions[0]);
   IrValue *on = lane_of(&l->n, m, lane);
   IrOp *also = ir_build(at(l), OP_if, 1, &on, 0, NULL, 2);
@@ -602,7 +623,8 @@ static void emit_if(Lanes *l, IrOp *op) {
   if (c.kind == ELEM_UNI && place_is_const(c.v, &k)) {
     IrBlock *b = op->regions[k ? 0 : 1];
     emit_ops(l, b);
-    for (uint32_t i = 0; i < op->nresults; i++) set(l, ir_result(op, i), get(l, ir_operand(ir_terminator(b), i)));
+    for (uint32_t i = 0; i < op->nresults; i++)
+      set(l, ir_result(op, i), get(l, ir_operand(ir_terminator(b), i)));
     return;
   }
   if (c.kind == ELEM_UNI) {
@@ -610,7 +632,8 @@ static void emit_if(Lanes *l, IrOp *op) {
     return;
   }
   if (lone_lane(l, op, c)) return;
-  PlaceElem *x = arena_array(p->arena, PlaceElem, op->nresults + 1), *y = arena_array(p->arena, PlaceElem, op->nresults + 1);
+  PlaceElem *x = arena_array(p->arena, PlaceElem, op->nresults + 1),
+            *y = arena_array(p->arena, PlaceElem, op->nresults + 1);
   masked_region(l, op->regions[0], both(l, l->active, c), op->nresults, x);
   masked_region(l, op->regions[1], both(l, l->active, inverted(l, c)), op->nresults, y);
   for (uint32_t i = 0; i < op->nresults; i++) set(l, ir_result(op, i), merge(l, c, x[i], y[i]));
@@ -621,7 +644,8 @@ static void emit_switch(Lanes *l, IrOp *op) {
   const PlaceElem i = get(l, ir_operand(op, 0));
   const IrAttr *cases = ir_attr(op, ATTR_cases);
   const uint32_t count = op->nresults;
-  PlaceElem *out = arena_array(p->arena, PlaceElem, count + 1), *x = arena_array(p->arena, PlaceElem, count + 1);
+  PlaceElem *out = arena_array(p->arena, PlaceElem, count + 1),
+            *x = arena_array(p->arena, PlaceElem, count + 1);
   PlaceElem rest = {ELEM_UNI, NULL, 0}; // lanes that no case has taken
   for (uint32_t r = 0; r < op->nregions; r++) {
     PlaceElem here = rest;
@@ -629,7 +653,9 @@ static void emit_switch(Lanes *l, IrOp *op) {
     if (r + 1 < op->nregions) {
       const PlaceElem c = place_uni(place_pconst(p, i32_type(l), (uint32_t)cases->ints.v[r]));
       const bool uni = i.kind == ELEM_UNI;
-      eq = (PlaceElem){uni ? ELEM_UNI : ELEM_VEC, place_cmp(&l->n, CMP_eq, uni ? i.v : place_vec(&l->n, i), uni ? c.v : place_vec(&l->n, c)), 0};
+      eq = (PlaceElem){
+          uni ? ELEM_UNI : ELEM_VEC,
+          place_cmp(&l->n, CMP_eq, uni ? i.v : place_vec(&l->n, i), uni ? c.v : place_vec(&l->n, c)), 0};
       here = both(l, rest, eq);
     }
     const PlaceElem m = both(l, l->active, here);
@@ -662,7 +688,8 @@ static void uniform_for(Lanes *l, IrOp *op, const PlaceElem *head) {
   IrBlock *b = made->regions[0];
   const uint32_t log = l->log.len;
   set(l, op->regions[0]->args.data[0], place_uni(ir_block_arg(b, ops[0]->type, NULL)));
-  if (!ir_type_is_thread(op->regions[0]->args.data[0]->type)) map_setp(&p->values, op->regions[0]->args.data[0], b->args.data[0]);
+  if (!ir_type_is_thread(op->regions[0]->args.data[0]->type))
+    map_setp(&p->values, op->regions[0]->args.data[0], b->args.data[0]);
   for (uint32_t i = 0; i < count; i++) {
     const PlaceElem e = {l->lanes == 1 ? ELEM_UNI : ELEM_VEC, ir_block_arg(b, types[i], NULL), 0};
     set(l, op->regions[0]->args.data[1 + i], e);
@@ -673,7 +700,6 @@ static void uniform_for(Lanes *l, IrOp *op, const PlaceElem *head) {
   for (uint32_t i = 0; i < count; i++)
     set(l, ir_result(op, i), (PlaceElem){l->lanes == 1 ? ELEM_UNI : ELEM_VEC, ir_result(made, i), 0});
 }
-
 
 // for with bounds of each lane: while any lane has a turn left.
 static void lane_for(Lanes *l, IrOp *op, const PlaceElem *head) {
@@ -715,7 +741,8 @@ static void lane_for(Lanes *l, IrOp *op, const PlaceElem *head) {
   IrBlock *old = op->regions[0];
   if (thin) map_set(&l->n.divs, (uint64_t)(uintptr_t)iv.v, 1);
   set(l, old->args.data[0], iv);
-  for (uint32_t i = 0; i < count; i++) set(l, old->args.data[1 + i], (PlaceElem){ELEM_VEC, body->args.data[1 + i], 0});
+  for (uint32_t i = 0; i < count; i++)
+    set(l, old->args.data[1 + i], (PlaceElem){ELEM_VEC, body->args.data[1 + i], 0});
   emit_ops(l, old);
   IrValue **next = arena_array(p->arena, IrValue *, 1 + count);
   const IrOp *end = ir_terminator(old);
@@ -725,12 +752,14 @@ static void lane_for(Lanes *l, IrOp *op, const PlaceElem *head) {
     next[0] = place_bin(&l->n, OP_add, iv.v, place_vec(&l->n, head[2]));
   }
   for (uint32_t i = 0; i < count; i++)
-    next[1 + i] = place_vec(&l->n, merge(l, m, get(l, ir_operand(end, i)), (PlaceElem){ELEM_VEC, body->args.data[1 + i], 0}));
+    next[1 + i] = place_vec(
+        &l->n, merge(l, m, get(l, ir_operand(end, i)), (PlaceElem){ELEM_VEC, body->args.data[1 + i], 0}));
   ir_yield(at(l), 1 + count, next);
   l->active = keep;
   leave(l, &s);
   (void)it;
-  for (uint32_t i = 0; i < count; i++) set(l, ir_result(op, i), (PlaceElem){ELEM_VEC, ir_result(made, 1 + i), 0});
+  for (uint32_t i = 0; i < count; i++)
+    set(l, ir_result(op, i), (PlaceElem){ELEM_VEC, ir_result(made, 1 + i), 0});
 }
 
 static void emit_for(Lanes *l, IrOp *op) {
@@ -775,7 +804,8 @@ static void emit_while(Lanes *l, IrOp *op) {
   Saved s = enter(l, test);
   const PlaceElem go = {k, test->args.data[0], 0};
   l->active = scalar ? (PlaceElem){ELEM_UNI, NULL, 0} : go;
-  for (uint32_t i = 0; i < nc; i++) set(l, op->regions[0]->args.data[i], (PlaceElem){k, test->args.data[1 + i], 0});
+  for (uint32_t i = 0; i < nc; i++)
+    set(l, op->regions[0]->args.data[i], (PlaceElem){k, test->args.data[1 + i], 0});
   emit_ops(l, op->regions[0]);
   const IrOp *end = ir_terminator(op->regions[0]);
   const PlaceElem c = get(l, ir_operand(end, 0));
@@ -785,7 +815,8 @@ static void emit_while(Lanes *l, IrOp *op) {
   for (uint32_t i = 0; i < nc; i++) pass[2 + i] = test->args.data[1 + i];
   for (uint32_t i = 0; i < nr; i++) {
     const PlaceElem v = get(l, ir_operand(end, 1 + i));
-    pass[2 + nc + i] = place_vec(&l->n, merge(l, scalar ? (PlaceElem){ELEM_UNI, NULL, 0} : go, v, (PlaceElem){k, test->args.data[1 + nc + i], 0}));
+    pass[2 + nc + i] = place_vec(&l->n, merge(l, scalar ? (PlaceElem){ELEM_UNI, NULL, 0} : go, v,
+                                              (PlaceElem){k, test->args.data[1 + nc + i], 0}));
   }
   pass[0] = scalar ? on.v : any(l, (PlaceElem){ELEM_VEC, pass[1], 0});
   ir_build(at(l), OP_cond_yield, n + 1, pass, 0, NULL, 0);
@@ -794,13 +825,15 @@ static void emit_while(Lanes *l, IrOp *op) {
   s = enter(l, body);
   const PlaceElem in = {k, body->args.data[0], 0};
   l->active = scalar ? (PlaceElem){ELEM_UNI, NULL, 0} : in;
-  for (uint32_t i = 0; i < nr; i++) set(l, op->regions[1]->args.data[i], (PlaceElem){k, body->args.data[1 + nc + i], 0});
+  for (uint32_t i = 0; i < nr; i++)
+    set(l, op->regions[1]->args.data[i], (PlaceElem){k, body->args.data[1 + nc + i], 0});
   emit_ops(l, op->regions[1]);
   end = ir_terminator(op->regions[1]);
   IrValue **next = arena_array(p->arena, IrValue *, n);
   next[0] = body->args.data[0];
   for (uint32_t i = 0; i < nc; i++)
-    next[1 + i] = place_vec(&l->n, merge(l, l->active, get(l, ir_operand(end, i)), (PlaceElem){k, body->args.data[1 + i], 0}));
+    next[1 + i] = place_vec(
+        &l->n, merge(l, l->active, get(l, ir_operand(end, i)), (PlaceElem){k, body->args.data[1 + i], 0}));
   for (uint32_t i = 0; i < nr; i++) next[1 + nc + i] = body->args.data[1 + nc + i];
   ir_yield(at(l), n, next);
   l->active = keep;
@@ -921,12 +954,15 @@ static bool needs_thread(const IrValue *c, int64_t *k) {
 
 static bool in_run(const Place *p, const PlaceStep *s, const IrOp *user) {
   while (user && user->parent != s->op->parent) user = user->parent->owner;
-  return user && place_order(p, user) >= place_order(p, s->op) && place_order(p, user) <= place_order(p, s->last_op);
+  return user && place_order(p, user) >= place_order(p, s->op) &&
+         place_order(p, user) <= place_order(p, s->last_op);
 }
 
-static bool escapes(const Place *p, const PlaceStep *s, const IrValue *v) {
+// Used outside the run, or by what is computed again there.
+static bool escapes(const Place *p, const PlaceStep *s, const IrValue *v, int *budget) {
   for (const IrUse *u = v->uses; u; u = u->next) {
-    if (!in_run(p, s, u->user)) return true;
+    if (--*budget < 0 || !in_run(p, s, u->user)) return true;
+    if (again(u->user) && u->user->nresults && escapes(p, s, ir_result(u->user, 0), budget)) return true;
   }
   return false;
 }
@@ -937,7 +973,8 @@ static bool one_thread(const Place *p, const PlaceStep *s, int64_t *k) {
   for (const IrOp *op = s->op; op; op = op == s->last_op ? NULL : op->next) {
     if (!place_is_thread_op(op) || again(op)) continue;
     int64_t t;
-    if (op->kind != OP_if || op->nresults || !empty(op->regions[1]) || !needs_thread(ir_operand(op, 0), &t)) return false;
+    if (op->kind != OP_if || op->nresults || !empty(op->regions[1]) || !needs_thread(ir_operand(op, 0), &t))
+      return false;
     if (some && t != *k) return false;
     *k = t;
     some = true;
@@ -1010,7 +1047,8 @@ void place_emit_threads(Place *p, PlaceStep *s) {
     if (!place_is_thread_op(op) || again(op)) continue;
     for (uint32_t i = 0; i < op->nresults; i++) {
       IrValue *r = ir_result(op, i);
-      if (!ir_type_is_thread(r->type) || !escapes(p, s, r)) continue;
+      int budget = 200;
+      if (!ir_type_is_thread(r->type) || !escapes(p, s, r, &budget)) continue;
       const PlaceElem e = get(&l, r);
       place_write(&l.n, place_spill(p, r), &l.tid, e);
     }

@@ -1,30 +1,7 @@
 // Random kernels compiled for this CPU: the same memory as on the interpreter, which runs them as written.
 // Argument: a seed to show, alone; or two: the seeds between.
 #include "pass_place_gen.h"
-#include "target_run.h"
-
-static void run_code(const IrModule *m, const Case *c, const Memory *mem, Arena *a, const char *cpu) {
-  Code k;
-  code_make(&k, cpu, ir_print(m, a));
-  if (!k.code) {
-    code_free(&k);
-    return;
-  }
-  const ImageVariant *v = &k.image->kernels[0].variants[0];
-  char *args = arena_alloc(a, v->args_bytes + 8, 16);
-  int pointer = 0, scalar_arg = 0;
-  for (uint32_t i = 0; i < v->nargs; i++) {
-    const ImageArg *x = &v->args[i];
-    if (x->kind == IMAGE_ARG_PTR) {
-      memcpy(args + x->offset, &mem->base[pointer++], 8);
-    } else {
-      const int32_t n = (int32_t)c->args[scalar_arg++];
-      memcpy(args + x->offset, &n, 4);
-    }
-  }
-  code_run(&k, m->funcs->name->s, args);
-  code_free(&k);
-}
+#include "api_place_run.h"
 
 static void one(uint64_t seed, bool show) {
   Arena a;
@@ -38,7 +15,9 @@ static void one(uint64_t seed, bool show) {
   const Status s = pass_run(placed, PASS_CPU, &cfg);
   if (show) printf("%s\n%s\n", diags_render(&d, &a), ir_print(placed, &a));
   if (s != ST_OK) fail_msg("seed %llu: %s", (unsigned long long)seed, diags_render(&d, &a));
-  const Case c = {.name = arena_printf(&a, "seed %llu", (unsigned long long)seed), .grid = {1}, .args = {(int64_t)seed % 23, 100 + (int64_t)seed % 7}};
+  const Case c = {.name = arena_printf(&a, "seed %llu", (unsigned long long)seed),
+                  .grid = {1},
+                  .args = {(int64_t)seed % 23, 100 + (int64_t)seed % 7}};
   Memory x = memory_new(&a, tile->funcs, 1), y = memory_new(&a, tile->funcs, 1);
   fill_whole(&x, seed);
   fill_whole(&y, seed);
