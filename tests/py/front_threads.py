@@ -1,0 +1,134 @@
+"""Per-thread code: lanes, per-thread memory, regions inside tile kernels. 4 warps of 32."""
+import numpy as np
+
+from _ditron import case, finish
+from _kernels import run, same
+
+i32, f32 = np.int32, np.float32
+T = np.arange(128)
+LANE = T % 32
+
+
+def ids():
+    same("""
+@triton.jit
+def k(o):
+    t = tid(0)
+    st(o + t * 4, language_extra.laneid())
+    st(o + t * 4 + 1, t // language_extra.threads_per_warp())
+    st(o + t * 4 + 2, language_extra.num_warps() * 1000 + language_extra.num_threads())
+    st(o + t * 4 + 3, tid(1) + language_extra.ntid(0))
+""", dict(o=np.zeros((128, 4), i32)), dict(o=np.stack([LANE, T // 32, np.full(128, 4128), np.full(128, 128)], 1).astype(i32)))
+
+
+def lanes():
+    word = sum(1 << i for i in range(32) if i % 3 == 0)
+    same("""
+@triton.jit
+def warp_sum(v):
+    for s in tl.static_range(5):
+        v += language_extra.__shfl_xor_sync_i32(0xFFFFFFFF, v, 1 << s)
+    return v
+
+@triton.jit
+def k(o, u):
+    t = tid(0)
+    lane = language_extra.laneid()
+    st(o + t * 5, language_extra.__shfl_sync_i32(0xFFFFFFFF, t, 3))
+    st(o + t * 5 + 1, language_extra.__shfl_up_sync_i32(0xFFFFFFFF, t, 2))
+    st(o + t * 5 + 2, language_extra.__shfl_down_sync_i32(0xFFFFFFFF, t, 30))
+    st(o + t * 5 + 3, warp_sum(lane))
+    st(o + t * 5 + 4, language_extra.__shfl_sync_i32(0xFFFFFFFF, t, (lane + 1) % 32))
+    st(u + t, language_extra.__ballot_sync(0xFFFFFFFF, lane % 3 == 0))
+""", dict(o=np.zeros((128, 5), i32), u=np.zeros(128, np.uint32)),
+         dict(o=np.stack([T - LANE + 3, np.where(LANE < 2, T, T - 2), np.where(LANE > 1, T, T + 30), np.full(128, 496),
+                          T - LANE + (LANE + 1) % 32], 1).astype(i32), u=np.full(128, word, np.uint32)))
+
+
+def exchange():
+    same("""
+@triton.jit
+def k(x, buf, o, n):
+    t = tid(0)
+    if t < n:
+        st(buf + t, ld(x + t) * 2)
+    __syncthreads()
+    v = 0
+    if t < n:
+        v = ld(buf + (n - 1 - t))
+    st(o + t, v)
+    if t == 0:
+        st(o + 128, n, semantic="release", scope="sys")
+        language_extra.membar("gl")
+        language_extra.fence("acq_rel", "gpu")
+    __syncthreads()
+    s = tl.load(o + 128)
+    r = tl.arange(0, 128)
+    tl.store(o + 129 + r, tl.load(o + r) + s)
+""", dict(x=(T * 3).astype(i32), buf=np.zeros(128, i32), o=np.zeros(257, i32), n=100), dict(o=exchange_want()))
+
+
+def exchange_want():
+    v = np.where(T < 100, (99 - T) * 6, 0)
+    return np.concatenate([v, [100], v + 100]).astype(i32)
+
+
+def counters():
+    for mode, r in run("""
+@triton.jit
+def k(c):
+    t = tid(0)
+    language_extra.atomic_add(c, 1)
+    language_extra.atomic_add(c + 1 + t % 4, t, scope="gpu", semantic="relaxed")
+    language_extra.atomic_add_per_warp(c + 5, 10)
+    if language_extra.atomic_cas(c + 6, 0, t + 1) == 0:
+        language_extra.atomic_add(c + 7, 1)
+    language_extra.red_release(c + 8, 2)
+""", dict(c=np.zeros(9, i32)), ["c"]).items():
+        c = r["c"]
+        assert c[6] in range(1, 129), mode
+        c[6] = 0
+        np.testing.assert_array_equal(c, [128, *(T[T % 4 == j].sum() for j in range(4)), 40, 0, 1, 256], err_msg=mode)
+
+
+def region():
+    x = np.arange(64, dtype=f32).reshape(8, 8)
+    y = x.copy()
+    y[np.arange(8), np.arange(8)] = 100 + y[np.arange(8), 7 - np.arange(8)]
+    same("""
+@triton.jit
+def k(x, o, s):
+    r = tl.arange(0, 8)
+    m = r[:, None] * 8 + r[None, :]
+    tile = tl.load(x + m)
+    n = 0
+    with dl.simt_exec_region() as (t, nthreads):
+        for i in range(t, 8, nthreads):
+            v = tile[i, 7 - i] + 100
+            tile[i, i] = v
+    tl.store(o + m, tile)
+    tl.store(s, tl.sum(tile))
+""", dict(x=x, o=np.zeros((8, 8), f32), s=np.zeros(1, f32)), dict(o=y, s=np.array([y.sum()], f32)))
+
+
+def spin():
+    same("""
+@triton.jit
+def k(flag, o):
+    pid = tl.program_id(0)
+    t = tid(0)
+    if pid == 0:
+        if t < 32:
+            while ld(flag + t, scope="gpu", semantic="acquire") != t + 1:
+                pass
+        __syncthreads()
+        tl.store(o, tl.sum(tl.load(flag + tl.arange(0, 32))))
+    else:
+        if t < 32:
+            st(flag + t, t + 1, scope="gpu", semantic="release")
+""", dict(flag=np.zeros(32, i32), o=np.zeros(1, i32)), dict(o=np.array([528], i32)), grid=(2,))
+
+
+for f in (ids, lanes, exchange, counters, region, spin):
+    case(f.__name__, f)
+finish()
