@@ -64,9 +64,11 @@ ifneq ($(call room,front),)
 GRAMMAR_OBJ := $(DEPS)/obj/parser.o $(DEPS)/obj/scanner.o
 PARSE_LIBS  := $(if $(STATIC),-l:libtree-sitter.a,-ltree-sitter)
 endif
-STATIC_LD := $(if $(STATIC),-B$(DEPS)/bin -fuse-ld=lld -Wl$(comma)--gc-sections -Wl$(comma)--icf=all)
+# lld links in a tenth of the time
+LLD        := $(if $(wildcard $(DEPS)/bin/ld.lld),-B$(DEPS)/bin -fuse-ld=lld)
+STATIC_LD  := $(if $(STATIC),-Wl$(comma)--gc-sections -Wl$(comma)--icf=all)
 FULL_LIBS  = $(PARSE_LIBS) $(LLVM_LIBS) $(BASE_LIBS)
-LINK       = $(CC) $(SANFLAGS) $(STATIC_LD) $(LDFLAGS)
+LINK       = $(CC) $(SANFLAGS) $(LLD) $(STATIC_LD) $(LDFLAGS)
 
 # ---- what is built ------------------------------------------------------------------------------
 LIBS    := $(B)/libditron-rt.a $(B)/libditron-rt.so $(B)/libditron.a $(B)/libditron.so
