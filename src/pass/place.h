@@ -204,6 +204,7 @@ IrValue *place_vec(PlaceNest *n, PlaceElem e); // as a vector (a scalar where la
 IrValue *place_pure(PlaceNest *n, IrOpKind k, uint32_t nops, IrValue *const *ops, const IrType *t,
                     const IrOp *like);
 IrValue *place_bin(PlaceNest *n, IrOpKind k, IrValue *x, IrValue *y); // folds constants
+IrValue *place_fcmp(PlaceNest *n, IrFcmp c, IrValue *x, IrValue *y);
 IrValue *place_cmp(PlaceNest *n, IrCmp c, IrValue *x, IrValue *y);
 IrValue *place_sel(PlaceNest *n, IrValue *c, IrValue *x, IrValue *y);
 IrValue *place_to_i64(PlaceNest *n, IrValue *x);

@@ -150,6 +150,10 @@ IrValue *place_cmp(PlaceNest *n, IrCmp c, IrValue *x, IrValue *y) {
   return pure(n, OP_cmp, 2, (IrValue *[]){x, y}, ir_type_with_dtype(n->p->ctx, x->type, IR_i1), NULL,
               ATTR_cmp, c);
 }
+IrValue *place_fcmp(PlaceNest *n, IrFcmp c, IrValue *x, IrValue *y) {
+  const IrType *t = ir_type_with_dtype(n->p->ctx, x->type, IR_i1);
+  return pure(n, OP_fcmp, 2, (IrValue *[]){x, y}, t, NULL, ATTR_fcmp, c);
+}
 IrValue *place_sel(PlaceNest *n, IrValue *c, IrValue *x, IrValue *y) {
   int64_t k;
   if (x == y) return x;
@@ -703,6 +707,14 @@ static PlaceElem eval_fresh(PlaceNest *n, IrValue *v, const PlaceElem *idx) {
   default: break;
   }
   const bool assume = n->assume && inner(n, v, idx);
+  if (assume && op->kind == OP_fdiv && map_getp(&n->terms, v)) {
+    const PlaceElem x = place_eval(n, ir_operand(op, 0), idx), b = place_eval(n, ir_operand(op, 1), idx);
+    IrValue *one = place_pconst(p, b.v->type, ir_float_bits(b.v->type->dtype, 1));
+    const PlaceElem by = place_uni(place_pure(n, OP_fdiv, 2, (IrValue *[]){one, b.v}, b.v->type, NULL));
+    if (x.kind == ELEM_UNI) return place_uni(place_pure(n, OP_fmul, 2, (IrValue *[]){x.v, by.v}, by.v->type, NULL));
+    IrValue *vx = place_vec(n, x), *vb = place_vec(n, by);
+    return vec_elem(n, place_pure(n, OP_fmul, 2, (IrValue *[]){vx, vb}, vx->type, NULL));
+  }
   if (assume && (op->kind == OP_rem_s || op->kind == OP_rem_u) && map_getp(&n->terms, v))
     return place_eval(n, ir_operand(op, 0), idx);
   PlaceElem in[4] = {{0}};

@@ -297,6 +297,24 @@ static void remainder_term(Work *w, IrValue *v, const PlaceElem *idx) {
   t->cond = place_cmp(&w->n, CMP_sge, a0, place_pconst(p, a0->type, 0));
 }
 
+// A row divided by one number: times its reciprocal, where that is an ordinary number.
+static void divisor_term(Work *w, IrValue *v, const PlaceElem *idx) {
+  Place *p = w->p;
+  PlaceNest *n = &w->n;
+  IrValue *b = ir_operand(v->def, 1);
+  if (v->type->dtype != IR_f32 || ir_attr_i(v->def, ATTR_exact) || map_getp(&w->term_of, v)) return;
+  const PlaceInfo *in = place_info(p, b);
+  for (int i = 0; i < b->type->rank; i++) {
+    if ((in->deps >> i & 1) && moves(idx[i])) return;
+  }
+  IrValue *b0 = at_start(w, b, idx);
+  if (!b0) return;
+  IrValue *size = place_pure(n, OP_fabs, 1, &b0, b0->type, NULL);
+  IrValue *least_ = place_pconst(p, b0->type, ir_float_bits(IR_f32, 0x1p-120)), *most = place_pconst(p, b0->type, ir_float_bits(IR_f32, 0x1p120));
+  Term *t = new_term(w, v, idx);
+  t->cond = place_bin(n, OP_and, place_fcmp(n, FCMP_oge, size, least_), place_fcmp(n, FCMP_ole, size, most));
+}
+
 static void find_terms(Work *w, IrValue *v, const PlaceElem *idx) {
   Place *p = w->p;
   if (!place_is_tile(v)) return;
@@ -330,6 +348,7 @@ static void find_terms(Work *w, IrValue *v, const PlaceElem *idx) {
   case OP_select: split_mask(w, ir_operand(op, 0), idx, false); break;
   case OP_rem_s:
   case OP_rem_u: remainder_term(w, v, idx); break;
+  case OP_fdiv: divisor_term(w, v, idx); break;
   default: break;
   }
   for (uint32_t i = 0; i < op->noperands; i++) {
