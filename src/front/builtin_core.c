@@ -88,6 +88,7 @@ Value *bi_arange(Lower *L, Call *c) {
 static Value *full(Lower *L, int rank, const int32_t *shape, Value *v, const Elem *e, Loc loc) {
   Front *f = L->f;
   if (v->kind == VAL_POISON) return v;
+  if (rank && !front_tiles_allowed(L, loc, "making a tile")) return f->poison;
   if (val_is_number(v) && e && !elem_is_ptr(e) && elem_kind(e) != DTK_NAMED && rank) {
     const Type *t = type_tile(f, e, rank, shape);
     const IrType *it = front_ir_of(f, t);

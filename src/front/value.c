@@ -188,11 +188,11 @@ const char *val_kind_text(Front *f, const Value *v) {
   case VAL_SLICE: return "a slice";
   case VAL_CLASS: return arena_printf(f->a, "the class '%s'", v->cls->name->s);
   case VAL_OBJECT: return arena_printf(f->a, "a '%s' object", v->seq.cls->cls->name->s);
-  case VAL_RT:
-    return arena_printf(f->a, "%s %s", type_text(f, v->rt.type),
-                        v->rt.type->rank                ? "tile"
-                        : elem_is_ptr(v->rt.type->elem) ? "pointer"
-                                                        : "scalar");
+  case VAL_RT: {
+    const char *t = type_text(f, v->rt.type);
+    const char *what = v->rt.type->rank ? "tile" : elem_is_ptr(v->rt.type->elem) ? "pointer" : "scalar";
+    return arena_printf(f->a, "%s %s %s", *t == 'i' || *t == 'f' ? "an" : "a", t, what);
+  }
   case VAL_TOKEN: return "a wait token";
   case VAL_BLOCKPTR:
     return arena_printf(f->a, "a block pointer of shape %s", front_shape_text(f, v->bp->rank, v->bp->block));
