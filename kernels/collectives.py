@@ -91,10 +91,17 @@ def all_gather_ring_kernel(x_ptr, gathered_ptr, flags_ptr, acks_ptr, epoch_ptr, 
 
 @ditron.jit
 def sum_over_ranks(x_ptr, offsets, mask, DTYPE: tl.constexpr, BLOCK: tl.constexpr):
-    """Sum of every rank's x[offsets] in rank order, in f32: bitwise the same on every rank and in every run."""
-    total = tl.zeros((BLOCK,), dtype=tl.float32)
-    for peer in range(0, dl.num_ranks()):
-        total += tl.load(dl.symm_at(x_ptr, peer) + offsets, mask=mask, other=0.0).to(tl.float32)
+    """Sum of every rank's x[offsets] in rank order: bitwise the same on every rank and in every run. Integers and f64 are
+    summed as they are, smaller floats in f32."""
+    elem = x_ptr.dtype.element_ty
+    if elem.is_floating() and elem.primitive_bitwidth < 64:
+        total = tl.zeros((BLOCK,), dtype=tl.float32)
+        for peer in range(0, dl.num_ranks()):
+            total += tl.load(dl.symm_at(x_ptr, peer) + offsets, mask=mask, other=0.0).to(tl.float32)
+    else:
+        total = tl.zeros((BLOCK,), dtype=elem)
+        for peer in range(0, dl.num_ranks()):
+            total += tl.load(dl.symm_at(x_ptr, peer) + offsets, mask=mask, other=0)
     return total.to(DTYPE)
 
 

@@ -324,6 +324,8 @@ DT_API const char *dt_kernels_dir(dt_context *c);
 DT_API dt_status dt_agree(dt_rank *r, dt_status mine);
 /* rank `from`'s bytes (at most 256) to every rank. Collective. */
 DT_API dt_status dt_share(dt_rank *r, int from, void *bytes, size_t n);
+/* How often the rank's team has recovered from a failure: what was half done before then is void. */
+DT_API uint64_t dt_rank_recoveries(const dt_rank *r);
 DT_API int dt_host_cores(void); /* that this process may use */
 /* The kernels that a plan with these options would load on a team of `world` ranks, one call of fn for each: file, kernel, example
  * arguments, and the key under which plans look for it in a pack. What `ditron pack` compiles. */

@@ -64,6 +64,8 @@ dt_status dt_team_recover(dt_rank *r) {
   return api_rt(api_rank_context(r), rt_recover(r->rt, &e), &e);
 }
 
+uint64_t dt_rank_recoveries(const dt_rank *r) { return rt_rank_recoveries(r->rt); }
+
 typedef struct RunOnRanks {
   dt_team *team;
   dt_status (*fn)(dt_rank *r, void *user);

@@ -16,8 +16,9 @@ static void begin(dt_plan *p) {
   ops_channel_kernels(p);
 }
 
-static void arg_ptr(dt_plan *p, OpsKernel *k, const char *name) { ops_arg(k, name, dt_ptr(p->o.dtype, NULL)); }
-static void arg_words(OpsKernel *k, const char *name) { ops_arg(k, name, dt_ptr(DT_I64, NULL)); }
+static void arg_own(dt_plan *p, OpsKernel *k, const char *name) { ops_arg(k, name, ops_own(p->o.dtype)); }
+static void arg_tensor(dt_plan *p, OpsKernel *k, const char *name) { ops_arg(k, name, ops_tensor(p->o.dtype)); }
+static void arg_words(OpsKernel *k, const char *name) { ops_arg(k, name, ops_words()); }
 static void arg_n_block(dt_plan *p, OpsKernel *k, int64_t n) {
   ops_arg(k, "n", dt_int(n));
   ops_arg(k, "BLOCK", dt_int(p->block));
@@ -34,8 +35,8 @@ dt_status ops_all_gather_setup(dt_plan *p) {
   ops_buffer(p, pull ? "all_gather.x" : "all_gather.gathered", pull ? bytes : bytes * (size_t)p->world);
   if (ops_is(p, "push") || ops_is(p, "ring")) {
     OpsKernel *k = ops_kernel(p, "collectives.py", ops_is(p, "push") ? "all_gather_push_kernel" : "all_gather_ring_kernel");
-    arg_ptr(p, k, "x_ptr");
-    arg_ptr(p, k, "gathered_ptr");
+    arg_tensor(p, k, "x_ptr");
+    arg_own(p, k, "gathered_ptr");
     arg_words(k, "flags_ptr");
     arg_words(k, "acks_ptr");
     arg_words(k, "epoch_ptr");
@@ -43,8 +44,8 @@ dt_status ops_all_gather_setup(dt_plan *p) {
     p->ch.flag_words = (size_t)p->world * (size_t)p->parts;
   } else if (ops_is(p, "pull")) {
     OpsKernel *k = ops_kernel(p, "collectives.py", "all_gather_pull_kernel");
-    arg_ptr(p, k, "x_ptr");
-    arg_ptr(p, k, "out_ptr");
+    arg_own(p, k, "x_ptr");
+    arg_tensor(p, k, "out_ptr");
     arg_words(k, "flags_ptr");
     arg_words(k, "epoch_ptr");
     arg_n_block(p, k, p->o.m);
@@ -100,8 +101,8 @@ dt_status ops_all_gather_run(dt_plan *p, dt_stream *s, void *const *t) {
 // ---- reduce-scatter --------------------------------------------------------------------------------------------------------
 static void reduce_kernel(dt_plan *p, const char *name, int64_t n) {
   OpsKernel *k = ops_kernel(p, "collectives.py", name);
-  arg_ptr(p, k, "x_ptr");
-  arg_ptr(p, k, "out_ptr");
+  arg_own(p, k, "x_ptr");
+  arg_tensor(p, k, "out_ptr");
   arg_words(k, "flags_ptr");
   arg_words(k, "epoch_ptr");
   arg_n_block(p, k, n);
@@ -149,8 +150,8 @@ dt_status ops_all_reduce_setup(dt_plan *p) {
   } else {
     ops_buffer(p, "all_reduce.gathered", bytes);
     OpsKernel *k = ops_kernel(p, "collectives.py", "all_reduce_two_shot_kernel");
-    arg_ptr(p, k, "x_ptr");
-    arg_ptr(p, k, "gathered_ptr");
+    arg_own(p, k, "x_ptr");
+    arg_own(p, k, "gathered_ptr");
     arg_words(k, "flags_ptr");
     arg_words(k, "done_ptr");
     arg_words(k, "epoch_ptr");
@@ -188,8 +189,8 @@ dt_status ops_all_to_all_setup(dt_plan *p) {
   begin(p);
   ops_buffer(p, "all_to_all.received", (size_t)p->o.m * p->elem * (size_t)p->world);
   OpsKernel *k = ops_kernel(p, "collectives.py", "all_to_all_kernel");
-  arg_ptr(p, k, "x_ptr");
-  arg_ptr(p, k, "received_ptr");
+  arg_tensor(p, k, "x_ptr");
+  arg_own(p, k, "received_ptr");
   arg_words(k, "flags_ptr");
   arg_words(k, "acks_ptr");
   arg_words(k, "epoch_ptr");

@@ -8,7 +8,7 @@
 #define DT_UNSTABLE
 #include "ditron/ditron.h"
 
-enum { OPS_MAX_KERNELS = 6, OPS_MAX_ARGS = 24, OPS_MAX_BUFFERS = 6, OPS_EVENTS = 4 };
+enum { OPS_MAX_KERNELS = 6, OPS_MAX_ARGS = 24, OPS_MAX_BUFFERS = 6, OPS_EVENTS = 4, OPS_DONE = OPS_EVENTS - 1 };
 
 typedef struct OpsKernel { // a request, then the loaded kernel
   const char *file, *name;
@@ -28,7 +28,6 @@ typedef struct OpsBuffer { // symmetric memory of the plan
 typedef struct OpsChannel {
   int64_t *flags, *acks, *done; // [world] each (flags: flag_words)
   int64_t *epoch;               // [2]; this rank's own, kept in symmetric memory so that streams may publish it
-  void **peer_words;            // [world]: each rank's copy of the whole buffer
   size_t flag_words;
 } OpsChannel;
 
@@ -48,7 +47,9 @@ struct dt_plan {
   OpsChannel ch;
   dt_stream *side; // second stream; made when uses_side
   bool uses_side;
-  dt_event *events[OPS_EVENTS];
+  dt_event *events[OPS_EVENTS]; // OPS_DONE: the end of the latest call
+  dt_stream *latest;            // the stream of that call; only compared
+  uint64_t recoveries;          // of the team when the words of the channel were last zeroed
   int32_t block_m, block_n, block_k, block, parts;
   size_t elem; // bytes of one element
 };
@@ -63,6 +64,11 @@ typedef struct OpsRow {
 // ---- for setup ---------------------------------------------------------------------------------------------------------
 OpsKernel *ops_kernel(dt_plan *p, const char *file, const char *name); // a new request
 void ops_arg(OpsKernel *k, const char *name, dt_value v);
+// Example pointers, which count by dtype and alignment: memory of the plan's own is aligned, tensors of the caller may lie anywhere,
+// words of the channel follow one another.
+static inline dt_value ops_own(dt_dtype d) { return dt_ptr(d, NULL); }
+static inline dt_value ops_tensor(dt_dtype d) { return dt_ptr(d, (void *)(uintptr_t)dt_dtype_bytes(d)); }
+static inline dt_value ops_words(void) { return dt_ptr(DT_I64, (void *)sizeof(int64_t)); }
 int ops_buffer(dt_plan *p, const char *label, size_t bytes);           // index into p->buffers
 // Chooses: the asked variant if it is in the NULL-terminated list, else fails naming the choices; none asked: fallback.
 dt_status ops_choose(dt_plan *p, const char *const *variants, const char *fallback);

@@ -45,11 +45,11 @@ dt_status ops_ag_gemm_setup(dt_plan *p) {
   ops_channel_kernels(p);
   ops_buffer(p, "ag_gemm.a", (size_t)(p->o.m * p->o.k) * p->elem);
   OpsKernel *k = raw ? ops_kernel(p, "overlap_raw.py", "ag_gemm_wait_kernel") : ops_kernel(p, "overlap.py", "ag_gemm_kernel");
-  ops_arg(k, "a_ptr", dt_ptr(p->o.dtype, NULL));
-  ops_arg(k, "b_ptr", dt_ptr(p->o.dtype, NULL));
-  ops_arg(k, "c_ptr", dt_ptr(p->o.dtype, NULL));
-  ops_arg(k, "flags_ptr", dt_ptr(DT_I64, NULL));
-  ops_arg(k, "epoch_ptr", dt_ptr(DT_I64, NULL));
+  ops_arg(k, "a_ptr", ops_own(p->o.dtype));
+  ops_arg(k, "b_ptr", ops_tensor(p->o.dtype));
+  ops_arg(k, "c_ptr", ops_tensor(p->o.dtype));
+  ops_arg(k, "flags_ptr", ops_words());
+  ops_arg(k, "epoch_ptr", ops_words());
   ops_arg(k, "M", dt_int(p->o.m));
   ops_arg(k, "N", dt_int(p->o.n / p->world));
   ops_arg(k, "K", dt_int(p->o.k));
@@ -57,20 +57,20 @@ dt_status ops_ag_gemm_setup(dt_plan *p) {
   ops_gemm_constexprs(p, k);
   if (ops_is(p, "overlap_push")) {
     k = ops_kernel(p, "collectives.py", "all_gather_push_kernel");
-    ops_arg(k, "x_ptr", dt_ptr(p->o.dtype, NULL));
-    ops_arg(k, "gathered_ptr", dt_ptr(p->o.dtype, NULL));
-    ops_arg(k, "flags_ptr", dt_ptr(DT_I64, NULL));
-    ops_arg(k, "acks_ptr", dt_ptr(DT_I64, NULL));
-    ops_arg(k, "epoch_ptr", dt_ptr(DT_I64, NULL));
+    ops_arg(k, "x_ptr", ops_tensor(p->o.dtype));
+    ops_arg(k, "gathered_ptr", ops_own(p->o.dtype));
+    ops_arg(k, "flags_ptr", ops_words());
+    ops_arg(k, "acks_ptr", ops_words());
+    ops_arg(k, "epoch_ptr", ops_words());
     ops_arg(k, "n", dt_int(rows * p->o.k));
     ops_arg(k, "BLOCK", dt_int(p->block));
   } else if (raw) {
     k = ops_kernel(p, "overlap_raw.py", "all_gather_put_kernel");
-    ops_arg(k, "x_ptr", dt_ptr(p->o.dtype, NULL));
-    ops_arg(k, "gathered_ptr", dt_ptr(p->o.dtype, NULL));
-    ops_arg(k, "flags_ptr", dt_ptr(DT_I64, NULL));
-    ops_arg(k, "acks_ptr", dt_ptr(DT_I64, NULL));
-    ops_arg(k, "epoch_ptr", dt_ptr(DT_I64, NULL));
+    ops_arg(k, "x_ptr", ops_tensor(p->o.dtype));
+    ops_arg(k, "gathered_ptr", ops_own(p->o.dtype));
+    ops_arg(k, "flags_ptr", ops_words());
+    ops_arg(k, "acks_ptr", ops_words());
+    ops_arg(k, "epoch_ptr", ops_words());
     ops_arg(k, "bytes_per_rank", dt_int((int64_t)((size_t)(rows * p->o.k) * p->elem)));
   }
   ops_explain(p, "ag_gemm: %s, tiles %dx%dx%d, %lld rows a rank", p->variant, p->block_m, p->block_n, p->block_k, (long long)rows);
@@ -123,10 +123,10 @@ static int64_t partial_tiles(const dt_plan *p, bool scatter) {
 
 static void sum_kernel(dt_plan *p, const char *file, const char *name, const char *in, int64_t n, const char *last) {
   OpsKernel *k = ops_kernel(p, file, name);
-  ops_arg(k, in, dt_ptr(DT_F32, NULL));
-  ops_arg(k, "out_ptr", dt_ptr(p->o.dtype, NULL));
-  ops_arg(k, "flags_ptr", dt_ptr(DT_I64, NULL));
-  ops_arg(k, "epoch_ptr", dt_ptr(DT_I64, NULL));
+  ops_arg(k, in, ops_own(DT_F32));
+  ops_arg(k, "out_ptr", ops_tensor(p->o.dtype));
+  ops_arg(k, "flags_ptr", ops_words());
+  ops_arg(k, "epoch_ptr", ops_words());
   ops_arg(k, "n", dt_int(n));
   if (last) ops_arg(k, last, dt_int(2));
   ops_arg(k, "BLOCK", dt_int(p->block));
@@ -135,9 +135,9 @@ static void sum_kernel(dt_plan *p, const char *file, const char *name, const cha
 static void plain_setup(dt_plan *p, bool scatter, int64_t n) {
   ops_buffer(p, scatter ? "gemm_rs.product" : "gemm_ar.product", (size_t)(p->o.m * p->o.n) * sizeof(float));
   OpsKernel *k = ops_kernel(p, "matmul.py", "matmul_persistent_kernel");
-  ops_arg(k, "a_ptr", dt_ptr(p->o.dtype, NULL));
-  ops_arg(k, "b_ptr", dt_ptr(p->o.dtype, NULL));
-  ops_arg(k, "c_ptr", dt_ptr(DT_F32, NULL));
+  ops_arg(k, "a_ptr", ops_tensor(p->o.dtype));
+  ops_arg(k, "b_ptr", ops_tensor(p->o.dtype));
+  ops_arg(k, "c_ptr", ops_own(DT_F32));
   ops_gemm_args(p, k, p->o.m, p->o.n, p->o.k / p->world);
   sum_kernel(p, "collectives.py", scatter ? "reduce_scatter_kernel" : "all_reduce_one_shot_kernel", "x_ptr", n, NULL);
 }
@@ -147,12 +147,12 @@ static void overlap_setup(dt_plan *p, bool scatter, int64_t n, const char *kerne
   p->uses_side = true;
   ops_buffer(p, scatter ? "gemm_rs.partial" : "gemm_ar.partial", (size_t)(p->world * n) * sizeof(float));
   OpsKernel *k = raw ? ops_kernel(p, "overlap_raw.py", raw_kernel) : ops_kernel(p, "overlap.py", kernel);
-  ops_arg(k, "a_ptr", dt_ptr(p->o.dtype, NULL));
-  ops_arg(k, "b_ptr", dt_ptr(p->o.dtype, NULL));
-  ops_arg(k, "partial_ptr", dt_ptr(DT_F32, NULL));
-  ops_arg(k, "flags_ptr", dt_ptr(DT_I64, NULL));
-  ops_arg(k, "acks_ptr", dt_ptr(DT_I64, NULL));
-  ops_arg(k, "epoch_ptr", dt_ptr(DT_I64, NULL));
+  ops_arg(k, "a_ptr", ops_tensor(p->o.dtype));
+  ops_arg(k, "b_ptr", ops_tensor(p->o.dtype));
+  ops_arg(k, "partial_ptr", ops_own(DT_F32));
+  ops_arg(k, "flags_ptr", ops_words());
+  ops_arg(k, "acks_ptr", ops_words());
+  ops_arg(k, "epoch_ptr", ops_words());
   ops_gemm_args(p, k, p->o.m, p->o.n, p->o.k / p->world);
   // GEMM + all-reduce with raw primitives has one word a rank and tile; every other variant counts tiles in one word a rank.
   bool words = raw && !scatter;

@@ -17,9 +17,9 @@ static uint32_t row_grid(int64_t rows) { return (uint32_t)(rows < 256 ? rows : 2
 dt_status ops_add_setup(dt_plan *p) {
   p->block = 4096;
   OpsKernel *k = ops_kernel(p, "elementwise.py", "add_kernel");
-  ops_arg(k, "x_ptr", dt_ptr(p->o.dtype, NULL));
-  ops_arg(k, "y_ptr", dt_ptr(p->o.dtype, NULL));
-  ops_arg(k, "out_ptr", dt_ptr(p->o.dtype, NULL));
+  ops_arg(k, "x_ptr", ops_tensor(p->o.dtype));
+  ops_arg(k, "y_ptr", ops_tensor(p->o.dtype));
+  ops_arg(k, "out_ptr", ops_tensor(p->o.dtype));
   ops_arg(k, "n_elements", dt_int(p->o.n));
   ops_arg(k, "BLOCK_SIZE", dt_int(p->block));
   return ops_choose(p, only_plain, "plain");
@@ -41,8 +41,8 @@ dt_status ops_softmax_setup(dt_plan *p) {
   dt_status st = row_setup(p);
   if (st != DT_OK) return st;
   OpsKernel *k = ops_kernel(p, "softmax.py", "softmax_kernel");
-  ops_arg(k, "out_ptr", dt_ptr(p->o.dtype, NULL));
-  ops_arg(k, "x_ptr", dt_ptr(p->o.dtype, NULL));
+  ops_arg(k, "out_ptr", ops_tensor(p->o.dtype));
+  ops_arg(k, "x_ptr", ops_tensor(p->o.dtype));
   ops_arg(k, "x_row_stride", dt_int(p->o.n));
   ops_arg(k, "out_row_stride", dt_int(p->o.n));
   ops_arg(k, "n_rows", dt_int(p->o.m));
@@ -59,10 +59,10 @@ static dt_status norm_setup(dt_plan *p, const char *kernel, bool bias) {
   dt_status st = row_setup(p);
   if (st != DT_OK) return st;
   OpsKernel *k = ops_kernel(p, "norm.py", kernel);
-  ops_arg(k, "x_ptr", dt_ptr(p->o.dtype, NULL));
-  ops_arg(k, "w_ptr", dt_ptr(p->o.dtype, NULL));
-  if (bias) ops_arg(k, "b_ptr", dt_ptr(p->o.dtype, NULL));
-  ops_arg(k, "out_ptr", dt_ptr(p->o.dtype, NULL));
+  ops_arg(k, "x_ptr", ops_tensor(p->o.dtype));
+  ops_arg(k, "w_ptr", ops_tensor(p->o.dtype));
+  if (bias) ops_arg(k, "b_ptr", ops_tensor(p->o.dtype));
+  ops_arg(k, "out_ptr", ops_tensor(p->o.dtype));
   ops_arg(k, "row_stride", dt_int(p->o.n));
   ops_arg(k, "n_rows", dt_int(p->o.m));
   ops_arg(k, "n_cols", dt_int(p->o.n));
@@ -86,9 +86,9 @@ dt_status ops_rms_norm_run(dt_plan *p, dt_stream *s, void *const *t) {
 dt_status ops_matmul_setup(dt_plan *p) {
   ops_gemm_blocks(p, p->o.m);
   OpsKernel *k = ops_kernel(p, "matmul.py", "matmul_persistent_kernel");
-  ops_arg(k, "a_ptr", dt_ptr(p->o.dtype, NULL));
-  ops_arg(k, "b_ptr", dt_ptr(p->o.dtype, NULL));
-  ops_arg(k, "c_ptr", dt_ptr(p->o.dtype, NULL));
+  ops_arg(k, "a_ptr", ops_tensor(p->o.dtype));
+  ops_arg(k, "b_ptr", ops_tensor(p->o.dtype));
+  ops_arg(k, "c_ptr", ops_tensor(p->o.dtype));
   ops_gemm_args(p, k, p->o.m, p->o.n, p->o.k);
   return ops_choose(p, only_plain, "plain");
 }

@@ -153,14 +153,16 @@ Status rt_symm_free(RtRank *r, void *p, RtError *e) {
   while (i < r->nblocks && (r->blocks[i].offset != at || !r->blocks[i].used)) i++;
   const bool found = i < r->nblocks;
   const Status s = rt_collective(r, "symm_free", found ? at : UINT64_MAX, NULL, 0, NULL, e);
-  if (s != ST_OK) return s;
+  // After a failure of the team each rank frees by itself: some may have met before it and others not, and the lists of
+  // blocks must stay alike.
+  if (s != ST_OK && (!found || !rt_aborted(r->team))) return s;
   if (!found) return rt_fail(e, ST_INVALID, "%p is not what symm_alloc gave", p);
   pthread_mutex_lock(&r->heap_lock);
   r->blocks[i].used = false;
   merge_with_next(r, i);
   if (i) merge_with_next(r, i - 1);
   pthread_mutex_unlock(&r->heap_lock);
-  return ST_OK;
+  return s;
 }
 
 // ---- registered buffers ----------------------------------------------------------------------------------

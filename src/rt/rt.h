@@ -94,6 +94,7 @@ Status rt_exchange(RtRank *r, const void *mine, size_t bytes, void *all, RtError
 Status rt_team_failure(const RtTeam *t, RtError *e);
 // After a failure, with this rank's streams idle: makes the team usable again. Collective. A lost peer stays lost.
 Status rt_recover(RtRank *r, RtError *e);
+uint64_t rt_rank_recoveries(const RtRank *r); // grows with each rt_recover
 // Runs fn(rank, user, error) on one new thread a local rank and joins them; the first failure by rank wins.
 Status rt_team_run(RtTeam *t, Status (*fn)(RtRank *r, void *user, RtError *e), void *user, RtError *e);
 // Raises the team's abort word from the host; the report says `why`.

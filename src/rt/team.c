@@ -273,6 +273,7 @@ RtContext *rt_team_context(const RtTeam *t) { return t->context; }
 const char *rt_team_transport(const RtTeam *t) { return t->transport->info.name; }
 int rt_rank_index(const RtRank *r) { return r->index; }
 RtTeam *rt_rank_team(const RtRank *r) { return r->team; }
+uint64_t rt_rank_recoveries(const RtRank *r) { return r->recoveries; }
 int rt_rank_workers(const RtRank *r) { return (int)r->nworkers; }
 const AbiRank *rt_rank_abi(const RtRank *r) { return &r->abi; }
 
