@@ -299,7 +299,7 @@ Status rt_stream_sync(RtStream *s, RtError *e) {
   enum { POLLS = 256, YIELDS = 288 };
   RtRank *r = s->rank;
   for (uint32_t turn = 0; atomic_load_explicit(&s->busy, memory_order_acquire); turn++) {
-    if (turn == 0 && rt_run_inline(s)) continue;
+    if (turn < POLLS && turn % 64 == 0 && rt_run_inline(s)) continue;
     if (turn < POLLS) {
       rt_relax();
     } else if (turn < YIELDS) {

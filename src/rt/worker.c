@@ -169,16 +169,16 @@ static bool run_chunk(Fiber *f, Cmd *c) {
   return true;
 }
 
+// Only what is listed: before that, whoever moves the stream on has yet to hand it out.
 bool rt_run_inline(RtStream *s) {
   RtRank *r = s->rank;
   pthread_mutex_lock(&r->lock);
   Cmd *c = s->running;
-  if (c && (c->kind != CMD_LAUNCH || c->launch.n != 1 || c->launch.variant->has_waits || c->launch.complete))
-    c = NULL;
-  if (c) c->launch.refs++;
+  const bool may =
+      c && c->kind == CMD_LAUNCH && c->launch.listed && c->launch.n == 1 && !c->launch.variant->has_waits;
+  if (may) c->launch.refs++;
   pthread_mutex_unlock(&r->lock);
-  if (!c) return false;
-  s->inline_fiber.rank = r;
+  if (!may) return false;
   const bool ran = run_chunk(&s->inline_fiber, c);
   rt_launch_release(r, c);
   return ran;
