@@ -243,7 +243,7 @@ static void expect_text(const char *text, const char *words) {
 
 static void test_deadline(void **state) {
   (void)state;
-  Rig g = rig_up(2, 100, 0);
+  Rig g = rig_up(1, 100, 0);
   RtKernel *lost = load(&g, "lost"), *count = load(&g, "count");
   int *flags;
   OK(rt_symm_alloc(g.rank, 64, "flags", (void **)&flags, &error));
