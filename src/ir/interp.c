@@ -102,8 +102,13 @@ void interp_make_waiting(World *w, Agent *a) {
 void interp_wait_event(World *w, const Agent *a) {
   if (!w->c->event || !a->inst) return;
   const char *label = a->wait_ins ? ir_attr_s(a->wait_ins->op, ATTR_label) : NULL;
-  InterpEvent e = {.kind = EVENT_WAIT, .rank = a->rank, .stream = a->inst->launch->cmd->stream, .begin = a->begin, .end = w->steps,
-                   .name = label ? label : "wait", .loc = a->wait_ins ? a->wait_ins->op->loc : LOC_NONE};
+  InterpEvent e = {.kind = EVENT_WAIT,
+                   .rank = a->rank,
+                   .stream = a->inst->launch->cmd->stream,
+                   .begin = a->begin,
+                   .end = w->steps,
+                   .name = label ? label : "wait",
+                   .loc = a->wait_ins ? a->wait_ins->op->loc : LOC_NONE};
   memcpy(e.pid, a->inst->pid, sizeof e.pid);
   w->c->event(w->c->user, &e);
 }
@@ -178,8 +183,13 @@ void interp_instance_done(World *w, Agent *root) {
   interp_jobs_finish(w, in, -1);
   check_instance_done(w, in);
   if (w->c->event) {
-    InterpEvent e = {.kind = EVENT_INSTANCE, .rank = in->rank, .stream = l->cmd->stream, .begin = in->begin, .end = w->steps,
-                     .name = code->func->name->s, .loc = code->func->loc};
+    InterpEvent e = {.kind = EVENT_INSTANCE,
+                     .rank = in->rank,
+                     .stream = l->cmd->stream,
+                     .begin = in->begin,
+                     .end = w->steps,
+                     .name = code->func->name->s,
+                     .loc = code->func->loc};
     memcpy(e.pid, in->pid, sizeof e.pid);
     w->c->event(w->c->user, &e);
   }
@@ -203,7 +213,8 @@ void interp_instance_done(World *w, Agent *root) {
 // Starts instances in order while the launch has too few agents that can step.
 static void start_instances(World *w) {
   for (Launch *l = w->launches; l; l = l->next) {
-    while (l->started < l->total && l->ready < l->window && (!w->c->resident || w->alive[l->stream->rank] < w->c->resident) &&
+    while (l->started < l->total && l->ready < l->window &&
+           (!w->c->resident || w->alive[l->stream->rank] < w->c->resident) &&
            (!l->ready || w->live_bytes < COMFORT))
       start_instance(w, l);
   }
@@ -258,11 +269,18 @@ static Stream *find_stream(World *w, int rank, int id) {
 }
 
 // Are all commands of `other` that were issued before `cmd` over?
-static bool stream_reached(const Stream *other, int cmd) { return !other || other->at >= other->ncmds || other->cmds[other->at] > cmd; }
+static bool stream_reached(const Stream *other, int cmd) {
+  return !other || other->at >= other->ncmds || other->cmds[other->at] > cmd;
+}
 
 static bool stream_access(World *w, Stream *s, uint64_t addr, uint64_t bytes, unsigned kind, uint64_t value) {
   const Access x = {.value = value,
-                    .addr = addr, .bytes = bytes, .kind = kind, .warp = -1, .scope = SCOPE_sys, .esize = bytes <= 8 ? (int)bytes : 1,
+                    .addr = addr,
+                    .bytes = bytes,
+                    .kind = kind,
+                    .warp = -1,
+                    .scope = SCOPE_sys,
+                    .esize = bytes <= 8 ? (int)bytes : 1,
                     .actor = &s->actor};
   return interp_access(w, s->agent, &x);
 }
@@ -276,7 +294,8 @@ static bool stream_copy(World *w, Stream *s, const InterpCmd *c) {
   if (!n) return true;
   const bool copy = c->kind == INTERP_COPY;
   // The engine may read a word that kernels raise with release: then what it publishes comes after that.
-  if (copy && !stream_access(w, s, (uint64_t)(uintptr_t)src, n, ACC_READ | (word ? ACC_ACQUIRE : 0), 0)) return true;
+  if (copy && !stream_access(w, s, (uint64_t)(uintptr_t)src, n, ACC_READ | (word ? ACC_ACQUIRE : 0), 0))
+    return true;
   uint64_t value = 0;
   if (word && copy)
     memcpy(&value, src, n);
@@ -294,7 +313,11 @@ static bool stream_copy(World *w, Stream *s, const InterpCmd *c) {
 
 static void stream_over(World *w, Stream *s, const InterpCmd *c) {
   if (w->c->event && (c->kind == INTERP_COPY || c->kind == INTERP_FILL)) {
-    const InterpEvent e = {.kind = EVENT_COPY, .rank = s->rank, .stream = s->id, .begin = s->agent->begin, .end = w->steps,
+    const InterpEvent e = {.kind = EVENT_COPY,
+                           .rank = s->rank,
+                           .stream = s->id,
+                           .begin = s->agent->begin,
+                           .end = w->steps,
                            .name = c->kind == INTERP_COPY ? "copy" : "fill"};
     w->c->event(w->c->user, &e);
   }
@@ -429,7 +452,8 @@ static void run(World *w) {
     if (next >= w->ready.len) next = 0;
     if (w->c->seed) {
       uint32_t k = (uint32_t)(rng_next(&w->rng) % w->ready.len);
-      if (w->ready.data[k]->rank == w->slow && rng_next(&w->rng) % 16) k = (uint32_t)(rng_next(&w->rng) % w->ready.len);
+      if (w->ready.data[k]->rank == w->slow && rng_next(&w->rng) % 16)
+        k = (uint32_t)(rng_next(&w->rng) % w->ready.len);
       turn(w, k);
       continue;
     }
@@ -437,7 +461,8 @@ static void run(World *w) {
     turn(w, next);
     if (next < w->ready.len && w->ready.data[next] == a) next++;
     if (w->steps >= w->max_steps && !w->stop) {
-      interp_fault(w, FAULT_LIMIT, LOC_NONE, LOC_NONE, "the run was stopped after %llu steps", (unsigned long long)w->steps);
+      interp_fault(w, FAULT_LIMIT, LOC_NONE, LOC_NONE, "the run was stopped after %llu steps",
+                   (unsigned long long)w->steps);
     }
   }
 }
@@ -454,13 +479,16 @@ static const char *open_memory(World *w) {
   for (int k = 0; k < c->nmemory; k++) {
     const InterpMemory *m = &c->memory[k];
     if (!m->bytes) continue;
-    if (!m->base || m->rank >= c->ranks) return arena_printf(&w->arena, "memory %s is not a rank's", m->name ? m->name : "?");
-    w->ranges[w->nranges++] = (Range){(uint64_t)(uintptr_t)m->base, (uint64_t)(uintptr_t)m->base + m->bytes, m, NULL};
+    if (!m->base || m->rank >= c->ranks)
+      return arena_printf(&w->arena, "memory %s is not a rank's", m->name ? m->name : "?");
+    w->ranges[w->nranges++] =
+        (Range){(uint64_t)(uintptr_t)m->base, (uint64_t)(uintptr_t)m->base + m->bytes, m, NULL};
   }
   qsort(w->ranges, (size_t)w->nranges, sizeof *w->ranges, by_base);
   for (int k = 0; k < w->nranges; k++) {
     if (k && w->ranges[k].base < w->ranges[k - 1].end)
-      return arena_printf(&w->arena, "memory %s overlaps %s", w->ranges[k].mem->name ? w->ranges[k].mem->name : "?",
+      return arena_printf(&w->arena, "memory %s overlaps %s",
+                          w->ranges[k].mem->name ? w->ranges[k].mem->name : "?",
                           w->ranges[k - 1].mem->name ? w->ranges[k - 1].mem->name : "?");
   }
   for (int k = 0; w->check && k < w->nranges; k++) check_range_open(w, &w->ranges[k]);
@@ -472,11 +500,15 @@ static const char *open_streams(World *w) {
   w->streams = arena_array(&w->arena, Stream, c->ncmds + 1);
   for (int k = 0; k < c->ncmds; k++) {
     const InterpCmd *m = &c->cmds[k];
-    if (m->rank < 0 || m->rank >= c->ranks) return arena_printf(&w->arena, "a command for rank %d of %d", m->rank, c->ranks);
+    if (m->rank < 0 || m->rank >= c->ranks)
+      return arena_printf(&w->arena, "a command for rank %d of %d", m->rank, c->ranks);
     Stream *s = find_stream(w, m->rank, m->stream);
     if (!s) {
       s = &w->streams[w->nstreams];
-      *s = (Stream){.rank = m->rank, .id = m->stream, .index = w->nstreams++, .cmds = arena_array(&w->arena, int, c->ncmds)};
+      *s = (Stream){.rank = m->rank,
+                    .id = m->stream,
+                    .index = w->nstreams++,
+                    .cmds = arena_array(&w->arena, int, c->ncmds)};
       s->agent = interp_agent_new(w, AGENT_STREAM, m->rank);
       s->agent->stream = s;
     }
@@ -552,7 +584,8 @@ Status interp_run(const InterpConfig *c, InterpResult *r) {
     // What was found is in the arena still; the reason why the run ends here is added behind it.
     const Status s = w->escape.status;
     r->findings = arena_array(c->arena, InterpFinding, 1);
-    r->findings[0] = (InterpFinding){FAULT_LIMIT, LOC_NONE, LOC_NONE, arena_strdup(c->arena, w->escape.message)};
+    r->findings[0] =
+        (InterpFinding){FAULT_LIMIT, LOC_NONE, LOC_NONE, arena_strdup(c->arena, w->escape.message)};
     r->nfindings = 1;
     r->steps = w->steps;
     r->elems = w->elems;

@@ -11,10 +11,10 @@
 typedef struct InterpMemory {
   void *base;
   size_t bytes;
-  const char *name;   // for reports
-  int rank;           // whose memory
-  int segment;        // -1: private; else all ranks register the same segment number with equal size: symmetric
-  bool initialised;   // contents are meaningful from the start (else --check reports reads before writes)
+  const char *name; // for reports
+  int rank;         // whose memory
+  int segment;      // -1: private; else all ranks register the same segment number with equal size: symmetric
+  bool initialised; // contents are meaningful from the start (else --check reports reads before writes)
   bool readonly;
 } InterpMemory;
 
@@ -25,8 +25,8 @@ typedef struct InterpDesc { // host-made tensor descriptor as argument
   IrPad pad;
 } InterpDesc;
 typedef union InterpArg { // in the order of the kernel's parameters
-  int64_t i; // integers, sign- or zero-extended; pointers as addresses
-  double f;  // floats of any width
+  int64_t i;              // integers, sign- or zero-extended; pointers as addresses
+  double f;               // floats of any width
   void *p;
   const InterpDesc *desc;
 } InterpArg;
@@ -50,14 +50,25 @@ typedef struct InterpCmd {
 } InterpCmd;
 
 typedef enum InterpFault { // what --check can find; texts in interp_faults[]
-  FAULT_NONE, FAULT_RACE, FAULT_SCOPE, FAULT_UNINIT, FAULT_BOUNDS, FAULT_SLOT_REUSE, FAULT_DEADLOCK, FAULT_ASSERT,
-  FAULT_PROXY, FAULT_BARRIER, FAULT_READONLY, FAULT_LIMIT, FAULT_UNSUPPORTED
+  FAULT_NONE,
+  FAULT_RACE,
+  FAULT_SCOPE,
+  FAULT_UNINIT,
+  FAULT_BOUNDS,
+  FAULT_SLOT_REUSE,
+  FAULT_DEADLOCK,
+  FAULT_ASSERT,
+  FAULT_PROXY,
+  FAULT_BARRIER,
+  FAULT_READONLY,
+  FAULT_LIMIT,
+  FAULT_UNSUPPORTED
 } InterpFault;
 
 typedef struct InterpFinding {
   InterpFault fault;
-  Loc here, other;   // both source lines; other.line 0 where there is no second
-  char *text;        // one paragraph: ranks, instances, addresses as NAME[index], what is missing
+  Loc here, other; // both source lines; other.line 0 where there is no second
+  char *text;      // one paragraph: ranks, instances, addresses as NAME[index], what is missing
 } InterpFinding;
 
 typedef struct InterpEvent { // for timelines
@@ -70,25 +81,25 @@ typedef struct InterpEvent { // for timelines
 } InterpEvent;
 
 typedef struct InterpConfig {
-  Arena *arena;          // findings and scratch
+  Arena *arena; // findings and scratch
   const IrModule *module;
   int ranks;
   const InterpMemory *memory;
   int nmemory;
   const InterpCmd *cmds; // in program order of each rank's host
   int ncmds;
-  uint64_t seed;         // 0: round robin
-  uint64_t max_steps;    // 0: 2^62; passing it is FAULT_LIMIT
-  bool check;            // vector clocks, initialisation, delayed stores
-  int resident;          // most instances of a rank alive at once (0: all): models a machine of that size
+  uint64_t seed;      // 0: round robin
+  uint64_t max_steps; // 0: 2^62; passing it is FAULT_LIMIT
+  bool check;         // vector clocks, initialisation, delayed stores
+  int resident;       // most instances of a rank alive at once (0: all): models a machine of that size
   void (*print)(void *user, int rank, const char *line); // device_print; NULL drops
   void (*event)(void *user, const InterpEvent *e);       // NULL: none
   void (*progress)(void *user, double done);             // NULL: none
   void *user;
-  int max_findings;      // default 20; equal pairs of source lines are reported once
+  int max_findings; // default 20; equal pairs of source lines are reported once
 } InterpConfig;
 typedef struct InterpResult {
-  Status status;         // OK, DEADLINE (deadlock), ASSERT, RACE (any finding of --check), INVALID (bounds), LIMIT
+  Status status; // OK, DEADLINE (deadlock), ASSERT, RACE (any finding of --check), INVALID (bounds), LIMIT
   InterpFinding *findings;
   int nfindings;
   uint64_t steps, elems; // work done

@@ -44,7 +44,8 @@ const char *check_actor_name(World *w, uint32_t comp) {
   const CompInfo *c = &w->chk->comps.data[comp];
   const Origin *o = &w->chk->origins.data[c->origin];
   if (c->kind == COMP_STREAM) return arena_printf(&w->arena, "a copy of rank %d, stream %d", o->rank, o->id);
-  const char *at = arena_printf(&w->arena, "rank %d, %s (%u, %u, %u)", o->rank, o->func->name->s, o->pid[0], o->pid[1], o->pid[2]);
+  const char *at = arena_printf(&w->arena, "rank %d, %s (%u, %u, %u)", o->rank, o->func->name->s, o->pid[0],
+                                o->pid[1], o->pid[2]);
   switch (c->kind) {
   case COMP_WARP: return arena_printf(&w->arena, "%s, warp %u", at, c->warp);
   case COMP_COPY: return arena_printf(&w->arena, "a copy started by %s", at);
@@ -301,8 +302,14 @@ static void acquire(World *w, Agent *a, const Access *x, const SyncVar *var) {
 static void release(World *w, Agent *a, const Access *x, Actor *me, Clock *const *seen) {
   SyncVar *v = sync_of(w, x->addr, true);
   const Released *last = v->n ? &v->h[v->n - 1] : NULL;
-  Released r = {.scope = x->scope, .rank = a->rank, .inst = a->inst, .inst_number = a->inst ? a->inst->number : 0,
-                .loc = x->ins ? x->ins->op->loc : LOC_NONE, .comp = me->comp, .epoch = me->epoch, .value = x->value};
+  Released r = {.scope = x->scope,
+                .rank = a->rank,
+                .inst = a->inst,
+                .inst_number = a->inst ? a->inst->number : 0,
+                .loc = x->ins ? x->ins->op->loc : LOC_NONE,
+                .comp = me->comp,
+                .epoch = me->epoch,
+                .value = x->value};
   if (x->kind & ACC_RELEASE) {
     r.clock = snapshot(w, me, *seen);
   } else if (me->released && (x->kind & ACC_ATOMIC)) { // a relaxed store behind a fence
@@ -351,7 +358,8 @@ static bool by_one_thread(const Ins *i) {
   }
 }
 
-static Touch touch_of(World *w, Agent *a, const Ins *i, unsigned kind, int warp, Actor *given, IrScope scope, Actor **me, Clock ***seen) {
+static Touch touch_of(World *w, Agent *a, const Ins *i, unsigned kind, int warp, Actor *given, IrScope scope,
+                      Actor **me, Clock ***seen) {
   (void)w;
   const bool tiles = !by_one_thread(i);
   Actor *x = actor_of(a, warp, tiles, given, seen);
@@ -388,7 +396,8 @@ bool check_access(World *w, Agent *a, const Access *x, Range *r) {
   return true;
 }
 
-void check_block_memory(World *w, Agent *a, const Ins *i, const char *p, size_t bytes, unsigned kind, int warp, Actor *given) {
+void check_block_memory(World *w, Agent *a, const Ins *i, const char *p, size_t bytes, unsigned kind,
+                        int warp, Actor *given) {
   if (!w->check || !a->inst->shadow) return;
   Actor *me;
   Clock **seen;

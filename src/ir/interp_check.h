@@ -4,18 +4,20 @@
 
 #include "ir/interp_impl.h"
 
-typedef struct ClockEntry { uint32_t comp, epoch; } ClockEntry;
+typedef struct ClockEntry {
+  uint32_t comp, epoch;
+} ClockEntry;
 struct Clock {
   uint32_t refs, n, cap;
-  uint32_t *done;  // by stream: how many of its commands are over
-  ClockEntry *e;   // by rising comp
+  uint32_t *done; // by stream: how many of its commands are over
+  ClockEntry *e;  // by rising comp
 };
 
 typedef enum CompKind { COMP_TILES, COMP_SCALAR, COMP_WARP, COMP_COPY, COMP_STREAM } CompKind;
 typedef struct Origin { // whom components belong to
-  int stream; // index of the launch's stream; -1: the stream itself
-  uint32_t at; // command within it
-  int rank, id; // id: the stream's number for people
+  int stream;           // index of the launch's stream; -1: the stream itself
+  uint32_t at;          // command within it
+  int rank, id;         // id: the stream's number for people
   uint32_t pid[3];
   const IrFunc *func;
 } Origin;
@@ -40,15 +42,15 @@ typedef struct Node { // lists of entries share their tails
   uint32_t next, zero;
 } Node;
 typedef struct ShadowState { // of 8 bytes: who wrote and who read them last
-  uint32_t writes, reads; // lists; 0: empty
-  uint32_t written;       // mask: bytes with meaningful contents
+  uint32_t writes, reads;    // lists; 0: empty
+  uint32_t written;          // mask: bytes with meaningful contents
 } ShadowState;
 
 // What a write of a word gives to those who acquire it.
 typedef struct Released {
-  Clock *clock;  // NULL: nothing
-  IrScope scope; // the narrowest of those that went into it
-  int rank;      // of the writers; -2: of several
+  Clock *clock;         // NULL: nothing
+  IrScope scope;        // the narrowest of those that went into it
+  int rank;             // of the writers; -2: of several
   const Instance *inst; // of the only writer, or NULL
   uint64_t inst_number;
   Loc loc;
@@ -69,7 +71,9 @@ typedef struct WeakEdge { // an order that would be, were the scopes wide enough
   IrScope scope;
 } WeakEdge;
 
-typedef struct Memo { uint32_t gen, old, fresh; } Memo;
+typedef struct Memo {
+  uint32_t gen, old, fresh;
+} Memo;
 enum { MEMOS = 64 };
 struct Check {
   uint32_t nstreams;

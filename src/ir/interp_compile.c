@@ -32,7 +32,9 @@ typedef struct Frame {
   const IrFunc *func;
   Val *vals;
 } Frame;
-typedef struct Hole { size_t off, size; } Hole;
+typedef struct Hole {
+  size_t off, size;
+} Hole;
 typedef struct Heap { // first fit over [0, top)
   Vec(Hole) holes;
   size_t top;
@@ -58,7 +60,7 @@ struct Comp {
   Vec(size_t) scalars; // free 8-byte slots
   Vec(Slot) slots;
   Dead held;
-  Map order; // IrOp * -> its number in its block
+  Map order;    // IrOp * -> its number in its block
   Map numbered; // IrFunc *
   Vec(char) consts;
   jmp_buf fail;
@@ -107,14 +109,18 @@ static void heap_put(Comp *c, Heap *h, size_t off, size_t size) {
 
 static Class *class_of(Comp *c, uint32_t esize, uint32_t threads) {
   for (uint32_t i = 0; i < c->classes.len; i++) {
-    if (c->classes.data[i].esize == esize && c->classes.data[i].threads == threads) return &c->classes.data[i];
+    if (c->classes.data[i].esize == esize && c->classes.data[i].threads == threads)
+      return &c->classes.data[i];
   }
   vec_push(c->arena, &c->classes, ((Class){.esize = esize, .threads = threads}));
   return &vec_last(&c->classes);
 }
 
 static int slot_new(Comp *c, Space space, size_t size, uint32_t esize) {
-  Slot s = {.size = bits_round_up(size, space == SP_SC ? 8 : ALIGN), .refs = 1, .space = (uint8_t)space, .esize = (uint8_t)esize};
+  Slot s = {.size = bits_round_up(size, space == SP_SC ? 8 : ALIGN),
+            .refs = 1,
+            .space = (uint8_t)space,
+            .esize = (uint8_t)esize};
   switch (space) {
   case SP_SC:
     if (s.size == 8 && c->scalars.len) {
@@ -192,14 +198,18 @@ static Val place(Comp *c, const IrType *t, bool uniform) {
     space = c->tiles;
     n = (size_t)ir_type_elems(t);
     strided = true;
-  } else if (!uniform && (t->kind == IR_SCALAR || t->kind == IR_PTR) && (ir_type_is_thread(t) || c->mode == MODE_VEC)) {
+  } else if (!uniform && (t->kind == IR_SCALAR || t->kind == IR_PTR) &&
+             (ir_type_is_thread(t) || c->mode == MODE_VEC)) {
     space = SP_TH;
     n = c->mode == MODE_VEC ? 64 : c->threads;
     strided = true;
   }
   Val v = {.slot = slot_new(c, space, n * (size_t)esize, (uint32_t)esize)};
-  v.ref = (Ref){.off = (uint32_t)c->slots.data[v.slot].off, .space = (uint8_t)space, .stride = strided,
-                .tsz = space == SP_TH ? (uint8_t)esize : 0, .esize = (uint8_t)esize};
+  v.ref = (Ref){.off = (uint32_t)c->slots.data[v.slot].off,
+                .space = (uint8_t)space,
+                .stride = strided,
+                .tsz = space == SP_TH ? (uint8_t)esize : 0,
+                .esize = (uint8_t)esize};
   return v;
 }
 
@@ -252,7 +262,8 @@ static bool op_is_thread(const IrOp *op) {
 // An op that is executed once, or once for each active lane.
 static void level(const Comp *c, Ins *i, const IrOp *op) {
   if (c->mode == MODE_VEC || op_is_thread(op) || c->thread_control) i->n = 0;
-  if (op_is_thread(op) || c->thread_control || c->mode == MODE_WARP || c->mode == MODE_FIBER) i->flags |= INS_THREAD;
+  if (op_is_thread(op) || c->thread_control || c->mode == MODE_WARP || c->mode == MODE_FIBER)
+    i->flags |= INS_THREAD;
 }
 
 static Ins *emit3(Comp *c, const IrOp *op, Exec exec) { // operands in a, b, c; first result in r
@@ -296,7 +307,8 @@ static bool control_is_thread(const IrOp *op) {
   switch (op->kind) {
   case OP_if:
   case OP_switch: return is_thread(ir_operand(op, 0));
-  case OP_for: return is_thread(ir_operand(op, 0)) || is_thread(ir_operand(op, 1)) || is_thread(ir_operand(op, 2));
+  case OP_for:
+    return is_thread(ir_operand(op, 0)) || is_thread(ir_operand(op, 1)) || is_thread(ir_operand(op, 2));
   case OP_while: {
     const IrOp *t = op->nregions ? ir_terminator(op->regions[0]) : NULL;
     return t && is_thread(ir_operand(t, 0));
@@ -315,7 +327,9 @@ static bool parts(const Comp *c, const IrOp *op, int depth) { // may its threads
       if (parts(c, o, depth + 1)) return true;
     return false;
   }
-  if (op->kind == OP_warp_partitions || op->kind == OP_warp_for || op->kind == OP_reduce || op->kind == OP_scan) return false;
+  if (op->kind == OP_warp_partitions || op->kind == OP_warp_for || op->kind == OP_reduce ||
+      op->kind == OP_scan)
+    return false;
   for (uint32_t r = 0; r < op->nregions; r++)
     for (const IrOp *o = op->regions[r]->first; o; o = o->next)
       if (parts(c, o, depth + 1)) return true;
@@ -362,8 +376,7 @@ static bool warp_ok(const Comp *c, const IrOp *op, bool under, int depth) {
   case OP_put:
   case OP_get:
   case OP_put_signal:
-  case OP_team_barrier:
-    return ir_attr_i(op, ATTR_group) != GROUP_block && (under || op_is_thread(op));
+  case OP_team_barrier: return ir_attr_i(op, ATTR_group) != GROUP_block && (under || op_is_thread(op));
   default: return under || op_is_thread(op) || (ir_ops[op->kind].traits & TRAIT_PURE);
   }
 }
@@ -399,7 +412,8 @@ static void compile_op(Comp *c, const IrOp *op);
 // Compiles all but the terminator; gives what is to be released after it.
 static Dead compile_block(Comp *c, const IrBlock *b) {
   const IrOp *term = b->last;
-  if (!term || !(ir_ops[term->kind].traits & TRAIT_TERMINATOR)) refuse(c, b->owner, "a block without terminator");
+  if (!term || !(ir_ops[term->kind].traits & TRAIT_TERMINATOR))
+    refuse(c, b->owner, "a block without terminator");
   const uint32_t n = order_of(c, term) + 1;
   // Values by the op after which they die, as lists through `next`.
   uint32_t count = 0;
@@ -453,7 +467,8 @@ static const IrOp *term_of(const IrBlock *b) { return b->last; }
 
 // Copies the terminator's operands from `first` on to the given values' places. `carried`: the places are also read by
 // these operands (loop arguments), so those go through temporaries.
-static void hand_over(Comp *c, const IrOp *term, uint32_t first, const IrValue *const *to, uint32_t n, bool carried, int flags) {
+static void hand_over(Comp *c, const IrOp *term, uint32_t first, const IrValue *const *to, uint32_t n,
+                      bool carried, int flags) {
   if (term->noperands < first + n) refuse(c, term, "a terminator hands over too few values");
   Val *temp = carried ? arena_array(c->arena, Val, n + 1) : NULL;
   Ref *from = arena_array(c->arena, Ref, n + 1);
@@ -525,7 +540,8 @@ static void compile_switch(Comp *c, const IrOp *op) {
   const bool thread = per_thread(index), under = c->thread_control;
   const IrAttr *cases = ir_attr(op, ATTR_cases);
   const uint32_t n = op->nregions;
-  if (!n || (cases ? cases->ints.n : 0) != n - 1) refuse(c, op, "a switch whose cases do not fit its regions");
+  if (!n || (cases ? cases->ints.n : 0) != n - 1)
+    refuse(c, op, "a switch whose cases do not fit its regions");
   for (uint32_t i = 0; i < op->nresults; i++) define(c, &op->results[i], false);
   const IrValue **res = pointers(c, op->results, op->nresults);
   Ref saved = {0}, left = {0};
@@ -593,7 +609,8 @@ static void compile_for(Comp *c, const IrOp *op) {
   i->dt = (uint8_t)ir_attr_i(op, ATTR_uns_iv);
   const uint32_t start = here(c);
   const Dead dead = compile_block(c, body);
-  hand_over(c, term_of(body), 0, pointers(c, op->results, op->nresults), op->nresults, true, thread ? INS_MASKED : 0);
+  hand_over(c, term_of(body), 0, pointers(c, op->results, op->nresults), op->nresults, true,
+            thread ? INS_MASKED : 0);
   bury(c, dead);
   i = emit(c, op, thread ? x_tfor_next : x_for_next);
   i->a = ivv.ref, i->b = hi, i->c = step;
@@ -636,8 +653,8 @@ static void compile_while(Comp *c, const IrOp *op) {
   if (op->nregions != 2) refuse(c, op, "a while without two regions");
   const IrBlock *before = op->regions[0], *body = op->regions[1];
   const IrOp *test = term_of(before);
-  if (before->args.len != op->noperands || body->args.len != op->nresults || !test || test->kind != OP_cond_yield ||
-      test->noperands != op->nresults + 1)
+  if (before->args.len != op->noperands || body->args.len != op->nresults || !test ||
+      test->kind != OP_cond_yield || test->noperands != op->nresults + 1)
     refuse(c, op, "a while whose values do not fit");
   const bool thread = is_thread(ir_operand(test, 0)) || c->mode == MODE_VEC;
   const bool polls = only_polls(before, 0) && only_polls(body, 0);
@@ -681,7 +698,8 @@ static void compile_while(Comp *c, const IrOp *op) {
 
 static void compile_partitions(Comp *c, const IrOp *op) {
   const IrAttr *first = ir_attr(op, ATTR_first), *warps = ir_attr(op, ATTR_warps);
-  if (c->mode != MODE_BLOCK || !first || !warps || first->ints.n != op->nregions || warps->ints.n != op->nregions)
+  if (c->mode != MODE_BLOCK || !first || !warps || first->ints.n != op->nregions ||
+      warps->ints.n != op->nregions)
     refuse(c, op, "warp_partitions whose attributes do not fit");
   const uint32_t n = op->nregions, threads = c->threads;
   PartExtra *x = arena_alloc(&c->w->arena, sizeof *x + n * sizeof x->at[0], 8);
@@ -691,7 +709,8 @@ static void compile_partitions(Comp *c, const IrOp *op) {
   c->holding++;
   for (uint32_t r = 0; r < n; r++) {
     const int64_t f = first->ints.v[r], k = warps->ints.v[r];
-    if (f < 0 || k <= 0 || f + k > (int64_t)c->code->nwarps) refuse(c, op, "a partition outside the block's warps");
+    if (f < 0 || k <= 0 || f + k > (int64_t)c->code->nwarps)
+      refuse(c, op, "a partition outside the block's warps");
     x->at[r].first = (uint32_t)f;
     x->at[r].warps = (uint32_t)k;
     x->at[r].pc = here(c);
@@ -746,7 +765,8 @@ static void compile_warp_for(Comp *c, const IrOp *op) {
 static void compile_call(Comp *c, const IrOp *op) {
   const IrFunc *f;
   callee_body(c, op, &f);
-  if (!f || !f->body || f->body->args.len != op->noperands) refuse(c, op, "a call of a function that is not there");
+  if (!f || !f->body || f->body->args.len != op->noperands)
+    refuse(c, op, "a call of a function that is not there");
   int depth = 0;
   for (const Frame *fr = c->frame; fr; fr = fr->up) {
     if (fr->func == f || ++depth > MAX_INLINE) refuse(c, op, "a recursive call");
@@ -757,8 +777,7 @@ static void compile_call(Comp *c, const IrOp *op) {
   }
   Frame *in = arena_new(c->arena, Frame), *out = c->frame;
   *in = (Frame){out, f, arena_array(c->arena, Val, f->next_id + 1)};
-  for (uint32_t i = 0; i < op->noperands; i++)
-    in->vals[f->body->args.data[i]->id] = (Val){use(c, op, i), -1};
+  for (uint32_t i = 0; i < op->noperands; i++) in->vals[f->body->args.data[i]->id] = (Val){use(c, op, i), -1};
   c->frame = in;
   const Dead dead = compile_block(c, f->body);
   const IrOp *ret = term_of(f->body);
@@ -794,7 +813,8 @@ static int64_t row_major(const IrType *t, int64_t *strides) {
   return s;
 }
 
-static void nd(Comp *c, const IrOp *op, Ref r, Ref a, int rank, const int64_t *shape, const int64_t *rs, const int64_t *as) {
+static void nd(Comp *c, const IrOp *op, Ref r, Ref a, int rank, const int64_t *shape, const int64_t *rs,
+               const int64_t *as) {
   Ins *i = emit(c, op, x_nd_copy);
   i->r = r;
   i->a = a;
@@ -830,7 +850,8 @@ static void compile_shape(Comp *c, const IrOp *op) {
     return;
   case OP_trans: {
     const IrAttr *perm = ir_attr(op, ATTR_perm);
-    if (!perm || (int)perm->ints.n != t->rank || t->rank != s->rank) refuse(c, op, "a trans whose perm does not fit");
+    if (!perm || (int)perm->ints.n != t->rank || t->rank != s->rank)
+      refuse(c, op, "a trans whose perm does not fit");
     int64_t last = -1;
     bool moves = false;
     for (int d = 0; d < t->rank; d++) {
@@ -886,7 +907,9 @@ static void compile_pair(Comp *c, const IrOp *op) { // join, cat, split
   }
 }
 
-static bool is_arg(const IrBlock *b, const IrValue *v, uint32_t i) { return v && b->args.len > i && b->args.data[i] == v; }
+static bool is_arg(const IrBlock *b, const IrValue *v, uint32_t i) {
+  return v && b->args.len > i && b->args.data[i] == v;
+}
 
 static void compile_reduce(Comp *c, const IrOp *op) {
   const IrBlock *body = op->nregions ? op->regions[0] : NULL;
@@ -897,7 +920,8 @@ static void compile_reduce(Comp *c, const IrOp *op) {
   const int64_t axis = ir_attr_i(op, ATTR_axis);
   if (axis < 0 || axis >= t->rank) refuse(c, op, "an axis outside the tile");
   ReduceExtra *x = arena_new(&c->w->arena, ReduceExtra);
-  *x = (ReduceExtra){.count = n, .outer = 1, .k = t->shape[axis], .inner = 1, .reverse = ir_attr_i(op, ATTR_reverse)};
+  *x = (ReduceExtra){
+      .count = n, .outer = 1, .k = t->shape[axis], .inner = 1, .reverse = ir_attr_i(op, ATTR_reverse)};
   for (int d = 0; d < axis; d++) x->outer *= t->shape[d];
   for (int d = (int)axis + 1; d < t->rank; d++) x->inner *= t->shape[d];
   Ref *refs = arena_array(&c->w->arena, Ref, 5 * n);
@@ -951,7 +975,8 @@ static void compile_dot(Comp *c, const IrOp *op) {
   DotExtra *x = arena_new(&c->w->arena, DotExtra);
   *x = (DotExtra){1, t->shape[r - 2], t->shape[r - 1], a->shape[r - 1], a->dtype, b->dtype, t->dtype};
   for (int d = 0; d < r - 2; d++) x->batch *= t->shape[d];
-  if (a->shape[r - 2] != x->m || b->shape[r - 1] != x->n || b->shape[r - 2] != x->k) refuse(c, op, "a dot of unfitting shapes");
+  if (a->shape[r - 2] != x->m || b->shape[r - 1] != x->n || b->shape[r - 2] != x->k)
+    refuse(c, op, "a dot of unfitting shapes");
   const Ref res = define(c, &op->results[0], false);
   Ins *i = emit3(c, op, x_dot);
   i->r = res;
@@ -996,7 +1021,8 @@ static void compile_many(Comp *c, const IrOp *op, Exec exec) { // any operands, 
 
 static void compile_alloc(Comp *c, const IrOp *op) {
   const IrType *t = op->results[0].type;
-  const size_t bytes = (size_t)ir_type_elems(t) * (size_t)ir_type_bytes(t) * (size_t)(t->stages ? t->stages : 1);
+  const size_t bytes =
+      (size_t)ir_type_elems(t) * (size_t)ir_type_bytes(t) * (size_t)(t->stages ? t->stages : 1);
   Buf *b = arena_new(&c->w->arena, Buf);
   if (c->m->stage == STAGE_placed && ir_attr(op, ATTR_offset)) {
     const int64_t off = ir_attr_i(op, ATTR_offset);
@@ -1165,8 +1191,9 @@ static bool arena_end(IrOp *op, void *user) {
   Comp *c = user;
   if (op->kind != OP_mem_alloc || !ir_attr(op, ATTR_offset)) return true;
   const IrType *t = op->results[0].type;
-  const size_t end = (size_t)ir_attr_i(op, ATTR_offset) +
-                     (size_t)ir_type_elems(t) * (size_t)ir_type_bytes(t) * (size_t)(t->stages ? t->stages : 1);
+  const size_t end = (size_t)ir_attr_i(op, ATTR_offset) + (size_t)ir_type_elems(t) *
+                                                              (size_t)ir_type_bytes(t) *
+                                                              (size_t)(t->stages ? t->stages : 1);
   if (end > c->code->arena_bytes && end <= MAX_AREA) c->code->arena_bytes = end;
   return true;
 }

@@ -16,11 +16,13 @@ void interp_release_group(World *w, Group *g) {
 }
 
 static void diverged(World *w, Group *g, const Agent *a) {
-  interp_fault(w, FAULT_BARRIER, g->bar ? g->bar->op->loc : LOC_NONE, g->gone_at ? g->gone_at->op->loc : LOC_NONE,
-               "%u of %u warps of rank %d, instance (%u, %u, %u) wait at the barrier of %s, but the others ended the region of %s "
-               "without it",
-               g->arrived, g->live, a->rank, a->inst->pid[0], a->inst->pid[1], a->inst->pid[2],
-               interp_line(w, g->bar ? g->bar->op->loc : LOC_NONE), interp_line(w, g->gone_at ? g->gone_at->op->loc : LOC_NONE));
+  interp_fault(
+      w, FAULT_BARRIER, g->bar ? g->bar->op->loc : LOC_NONE, g->gone_at ? g->gone_at->op->loc : LOC_NONE,
+      "%u of %u warps of rank %d, instance (%u, %u, %u) wait at the barrier of %s, but the others ended the region of %s "
+      "without it",
+      g->arrived, g->live, a->rank, a->inst->pid[0], a->inst->pid[1], a->inst->pid[2],
+      interp_line(w, g->bar ? g->bar->op->loc : LOC_NONE),
+      interp_line(w, g->gone_at ? g->gone_at->op->loc : LOC_NONE));
 }
 
 bool interp_warp_gone(World *w, Agent *a) {
@@ -40,11 +42,13 @@ Step x_barrier(World *w, Agent *a, const Ins *i) {
   }
   const uint32_t lanes = a->code->lanes;
   if (a->mask != (lanes == 64 ? ~0ull : (1ull << lanes) - 1))
-    interp_fault(w, FAULT_BARRIER, i->op->loc, LOC_NONE, "%s reaches a barrier of the whole block with %d of its %u threads",
-                 interp_who(w, a), __builtin_popcountll(a->mask), lanes);
+    interp_fault(w, FAULT_BARRIER, i->op->loc, LOC_NONE,
+                 "%s reaches a barrier of the whole block with %d of its %u threads", interp_who(w, a),
+                 __builtin_popcountll(a->mask), lanes);
   if (g->bar && g->bar != i && w->check)
-    interp_fault(w, FAULT_BARRIER, i->op->loc, g->bar->op->loc, "%s is at the barrier of %s while others wait at that of %s",
-                 interp_who(w, a), interp_line(w, i->op->loc), interp_line(w, g->bar->op->loc));
+    interp_fault(w, FAULT_BARRIER, i->op->loc, g->bar->op->loc,
+                 "%s is at the barrier of %s while others wait at that of %s", interp_who(w, a),
+                 interp_line(w, i->op->loc), interp_line(w, g->bar->op->loc));
   g->bar = i;
   g->arrived++;
   a->state = AGENT_AT_BARRIER;
@@ -63,7 +67,8 @@ Step x_warp_barrier(World *w, Agent *a, const Ins *i) {
 
 Step x_fence(World *w, Agent *a, const Ins *i) {
   const IrAttr *order = ir_attr(i->op, ATTR_order), *scope = ir_attr(i->op, ATTR_scope);
-  check_fence(w, a, i, order && order->i ? (IrOrder)order->i : ORDER_acq_rel, scope ? (IrScope)scope->i : SCOPE_gpu);
+  check_fence(w, a, i, order && order->i ? (IrOrder)order->i : ORDER_acq_rel,
+              scope ? (IrScope)scope->i : SCOPE_gpu);
   return SWITCH;
 }
 
@@ -73,7 +78,8 @@ Step x_symm_at(World *w, Agent *a, const Ins *i) {
   uint64_t *r = (uint64_t *)interp_at(a, i->r);
   for (uint32_t k = 0; k < n; k++) {
     if (!i->n && !interp_active(a, k)) continue;
-    interp_peer_addr(w, a, i, p[(size_t)k * i->a.stride], interp_ref_int(a, i->b, k), &r[(size_t)k * i->r.stride]);
+    interp_peer_addr(w, a, i, p[(size_t)k * i->a.stride], interp_ref_int(a, i->b, k),
+                     &r[(size_t)k * i->r.stride]);
   }
   return GO;
 }
@@ -119,10 +125,19 @@ static void over(World *w, Agent *a) {
 }
 
 typedef enum Found { NOT_YET, SATISFIED, BROKEN } Found;
-static Found look(World *w, Agent *a, const Ins *i, uint64_t addr, int size, uint8_t cmp, uint64_t value, int warp, unsigned order) {
+static Found look(World *w, Agent *a, const Ins *i, uint64_t addr, int size, uint8_t cmp, uint64_t value,
+                  int warp, unsigned order) {
   const Range *r = interp_find(w, addr);
-  const Access x = {.addr = addr, .bytes = (uint64_t)size, .kind = ACC_READ | ACC_ATOMIC | order, .warp = warp,
-                    .scope = interp_scope(w, i->op, addr), .esize = size, .ins = i, .waits = true, .cmp = cmp, .value = value};
+  const Access x = {.addr = addr,
+                    .bytes = (uint64_t)size,
+                    .kind = ACC_READ | ACC_ATOMIC | order,
+                    .warp = warp,
+                    .scope = interp_scope(w, i->op, addr),
+                    .esize = size,
+                    .ins = i,
+                    .waits = true,
+                    .cmp = cmp,
+                    .value = value};
   if (r && r->end - addr >= (uint64_t)size && !interp_cmp_words(cmp, word_at(addr, size), value, size)) {
     a->addr = addr;
     a->size = (uint8_t)size;
@@ -142,8 +157,8 @@ Step x_wait(World *w, Agent *a, const Ins *i) {
   if (i->n) {
     const uint64_t words = i->b.space ? (uint64_t)interp_ref_int(a, i->b, 0) : 1;
     for (; a->progress < words; a->progress++) {
-      const Found f = look(w, a, i, *p + a->progress * (uint64_t)size, size, cmp, (uint64_t)interp_ref_int(a, i->c, 0),
-                           interp_warp(a, i, 0), order);
+      const Found f = look(w, a, i, *p + a->progress * (uint64_t)size, size, cmp,
+                           (uint64_t)interp_ref_int(a, i->c, 0), interp_warp(a, i, 0), order);
       if (f == NOT_YET) return block_on(w, a, i, WAIT_WORD);
       if (f == BROKEN) break;
     }
@@ -170,8 +185,8 @@ Step x_acquire(World *w, Agent *a, const Ins *i) {
   const int size = ir_dtypes[ir_operand(i->op, 0)->type->dtype].bytes;
   const IrAttr *cmp = ir_attr(i->op, ATTR_cmp);
   const uint64_t p = *(const uint64_t *)interp_at(a, i->a);
-  if (look(w, a, i, p, size, cmp ? (uint8_t)cmp->i : CMP_sge, (uint64_t)interp_ref_int(a, i->b, 0), interp_warp(a, i, 0),
-           ACC_ACQUIRE) == NOT_YET)
+  if (look(w, a, i, p, size, cmp ? (uint8_t)cmp->i : CMP_sge, (uint64_t)interp_ref_int(a, i->b, 0),
+           interp_warp(a, i, 0), ACC_ACQUIRE) == NOT_YET)
     return block_on(w, a, i, WAIT_WORD);
   check_barrier(w, a->group);
   over(w, a);
@@ -194,8 +209,14 @@ static void update(World *w, Agent *a, const Ins *i, const Word *u) {
   const bool there = r && r->end - u->addr >= (uint64_t)u->size;
   const uint64_t v = add && there ? word_at(u->addr, u->size) + u->value : u->value;
   const Access x = {.value = v,
-                    .addr = u->addr, .bytes = (uint64_t)u->size, .kind = ACC_WRITE | ACC_ATOMIC | (add ? ACC_READ : 0) | u->order,
-                    .warp = u->warp, .scope = u->scope, .esize = u->size, .ins = i, .actor = u->actor};
+                    .addr = u->addr,
+                    .bytes = (uint64_t)u->size,
+                    .kind = ACC_WRITE | ACC_ATOMIC | (add ? ACC_READ : 0) | u->order,
+                    .warp = u->warp,
+                    .scope = u->scope,
+                    .esize = u->size,
+                    .ins = i,
+                    .actor = u->actor};
   if (!interp_access(w, a, &x)) return;
   memcpy((void *)(uintptr_t)u->addr, &v, (size_t)u->size);
   interp_wrote(w, a, u->addr, i);
@@ -207,9 +228,12 @@ Step x_signal(World *w, Agent *a, const Ins *i) {
   const IrAttr *scope = ir_attr(i->op, ATTR_scope);
   for (uint32_t k = 0; k < n; k++) {
     if (!i->n && !interp_active(a, k)) continue;
-    Word u = {.value = (uint64_t)interp_ref_int(a, i->b, k), .size = ir_dtypes[ir_operand(i->op, 0)->type->dtype].bytes,
-              .warp = interp_warp(a, i, k), .op = (IrSigop)ir_attr_i(i->op, ATTR_sigop),
-              .order = interp_order_bits((IrOrder)ir_attr_i(i->op, ATTR_order)), .scope = scope ? (IrScope)scope->i : SCOPE_sys};
+    Word u = {.value = (uint64_t)interp_ref_int(a, i->b, k),
+              .size = ir_dtypes[ir_operand(i->op, 0)->type->dtype].bytes,
+              .warp = interp_warp(a, i, k),
+              .op = (IrSigop)ir_attr_i(i->op, ATTR_sigop),
+              .order = interp_order_bits((IrOrder)ir_attr_i(i->op, ATTR_order)),
+              .scope = scope ? (IrScope)scope->i : SCOPE_sys};
     if (!interp_peer_addr(w, a, i, p[(size_t)k * i->a.stride], interp_ref_int(a, i->c, k), &u.addr)) continue;
     update(w, a, i, &u);
   }
@@ -217,9 +241,12 @@ Step x_signal(World *w, Agent *a, const Ins *i) {
 }
 
 Step x_release(World *w, Agent *a, const Ins *i) {
-  Word u = {.addr = *(const uint64_t *)interp_at(a, i->a), .value = (uint64_t)interp_ref_int(a, i->b, 0),
-            .size = ir_dtypes[ir_operand(i->op, 0)->type->dtype].bytes, .warp = interp_warp(a, i, 0),
-            .op = (IrSigop)ir_attr_i(i->op, ATTR_sigop), .order = ACC_RELEASE};
+  Word u = {.addr = *(const uint64_t *)interp_at(a, i->a),
+            .value = (uint64_t)interp_ref_int(a, i->b, 0),
+            .size = ir_dtypes[ir_operand(i->op, 0)->type->dtype].bytes,
+            .warp = interp_warp(a, i, 0),
+            .op = (IrSigop)ir_attr_i(i->op, ATTR_sigop),
+            .order = ACC_RELEASE};
   check_barrier(w, a->group);
   if (i->c.space && !interp_peer_addr(w, a, i, u.addr, interp_ref_int(a, i->c, 0), &u.addr)) return SWITCH;
   u.scope = interp_scope(w, i->op, u.addr);
@@ -231,7 +258,8 @@ Step x_release(World *w, Agent *a, const Ins *i) {
 static Job *job_new(World *w, Agent *a, const Ins *i, JobKind kind, int issuer) {
   Instance *in = a->inst;
   Job *j = interp_pool_get(w, sizeof *j);
-  *j = (Job){.kind = kind, .inst = in, .ins = i, .number = ++in->job_count, .issuer = issuer, .block = issuer < 0};
+  *j = (Job){
+      .kind = kind, .inst = in, .ins = i, .number = ++in->job_count, .issuer = issuer, .block = issuer < 0};
   if (!in->last_job) in->last_job = &in->first_job;
   *in->last_job = j;
   in->last_job = &j->next;
@@ -251,7 +279,13 @@ static char *job_space(World *w, Job *j, size_t bytes) {
 }
 
 static bool job_access(World *w, Job *j, uint64_t addr, uint64_t bytes, unsigned kind, int esize) {
-  const Access x = {.addr = addr, .bytes = bytes, .kind = kind, .warp = -1, .esize = esize, .ins = j->ins, .actor = &j->actor};
+  const Access x = {.addr = addr,
+                    .bytes = bytes,
+                    .kind = kind,
+                    .warp = -1,
+                    .esize = esize,
+                    .ins = j->ins,
+                    .actor = &j->actor};
   return interp_access(w, j->agent, &x);
 }
 
@@ -317,12 +351,22 @@ void interp_job_run(World *w, Job *j) {
   default: run_copy(w, j);
   }
   if (j->sig) {
-    const Word u = {.addr = j->sig, .value = j->value, .size = j->sig_size, .warp = -1, .op = (IrSigop)j->sigop,
-                    .order = ACC_RELEASE, .scope = SCOPE_sys, .actor = &j->actor};
+    const Word u = {.addr = j->sig,
+                    .value = j->value,
+                    .size = j->sig_size,
+                    .warp = -1,
+                    .op = (IrSigop)j->sigop,
+                    .order = ACC_RELEASE,
+                    .scope = SCOPE_sys,
+                    .actor = &j->actor};
     update(w, j->agent, j->ins, &u);
   }
   if (w->c->event && (j->kind == JOB_PUT || j->kind == JOB_GET)) {
-    InterpEvent e = {.kind = EVENT_COPY, .rank = j->agent->rank, .begin = j->agent->begin, .end = w->steps, .loc = j->ins->op->loc,
+    InterpEvent e = {.kind = EVENT_COPY,
+                     .rank = j->agent->rank,
+                     .begin = j->agent->begin,
+                     .end = w->steps,
+                     .loc = j->ins->op->loc,
                      .name = j->kind == JOB_PUT ? "put" : "get"};
     memcpy(e.pid, j->inst->pid, sizeof e.pid);
     w->c->event(w->c->user, &e);
@@ -342,7 +386,9 @@ static void job_free(World *w, Job **link) {
 }
 
 static bool is_remote(const Job *j) { return j->kind == JOB_PUT || j->kind == JOB_GET; }
-static bool is_waited(const Job *j) { return j->kind == JOB_LOAD || j->kind == JOB_DESC_STORE; } // by async_wait
+static bool is_waited(const Job *j) {
+  return j->kind == JOB_LOAD || j->kind == JOB_DESC_STORE;
+} // by async_wait
 
 // Completes the remote copies of an executor and orders them before what it does next.
 static void finish(World *w, Agent *a, int warp, bool puts_only) {
@@ -398,24 +444,29 @@ static void start_copy(World *w, Agent *a, const Ins *i, uint32_t lane, bool sig
   const bool get = i->op->kind == OP_get, nbi = ir_attr_i(i->op, ATTR_nbi);
   const int warp = interp_warp(a, i, lane);
   uint64_t dst = operand_u64(a, i, 0, lane), src = operand_u64(a, i, 1, lane), sig = 0;
-  const int64_t bytes = (int64_t)operand_u64(a, i, 2, lane), pe = (int64_t)operand_u64(a, i, signal ? 5 : 3, lane);
+  const int64_t bytes = (int64_t)operand_u64(a, i, 2, lane),
+                pe = (int64_t)operand_u64(a, i, signal ? 5 : 3, lane);
   if (bytes < 0) {
-    interp_fault(w, FAULT_BOUNDS, i->op->loc, LOC_NONE, "%s copies %lld bytes", interp_who(w, a), (long long)bytes);
+    interp_fault(w, FAULT_BOUNDS, i->op->loc, LOC_NONE, "%s copies %lld bytes", interp_who(w, a),
+                 (long long)bytes);
     return;
   }
   if (signal && !interp_peer_addr(w, a, i, operand_u64(a, i, 3, lane), pe, &sig)) return;
   if (bytes && !interp_peer_addr(w, a, i, get ? src : dst, pe, get ? &src : &dst)) return;
   if (!bytes && !signal) return;
   if (get && !nbi) {
-    const Access rd = {.addr = src, .bytes = (uint64_t)bytes, .kind = ACC_READ, .warp = warp, .esize = 1, .ins = i};
-    const Access wr = {.addr = dst, .bytes = (uint64_t)bytes, .kind = ACC_WRITE, .warp = warp, .esize = 1, .ins = i};
+    const Access rd = {
+        .addr = src, .bytes = (uint64_t)bytes, .kind = ACC_READ, .warp = warp, .esize = 1, .ins = i};
+    const Access wr = {
+        .addr = dst, .bytes = (uint64_t)bytes, .kind = ACC_WRITE, .warp = warp, .esize = 1, .ins = i};
     if (interp_access(w, a, &rd) && interp_access(w, a, &wr))
       memmove((void *)(uintptr_t)dst, (const void *)(uintptr_t)src, (size_t)bytes);
     return;
   }
   bool staged = false;
   if (!get && !nbi && bytes) { // the source may be written again as soon as the op ends
-    const Access rd = {.addr = src, .bytes = (uint64_t)bytes, .kind = ACC_READ, .warp = warp, .esize = 1, .ins = i};
+    const Access rd = {
+        .addr = src, .bytes = (uint64_t)bytes, .kind = ACC_READ, .warp = warp, .esize = 1, .ins = i};
     if (!interp_access(w, a, &rd)) return;
     staged = true;
   }
@@ -544,7 +595,8 @@ MBar *interp_mbar(World *w, Agent *a, const Ins *i, Ref bar, Ref stage) {
   const uint64_t first = *(uint64_t *)interp_at(a, bar);
   const int64_t s = interp_ref_int(a, stage, 0);
   if (s >= 0 && first + (uint64_t)s < a->code->mbarriers) return &a->inst->mbars[first + (uint64_t)s];
-  interp_fault(w, FAULT_BOUNDS, i->op->loc, LOC_NONE, "%s names stage %lld of an mbarrier", interp_who(w, a), (long long)s);
+  interp_fault(w, FAULT_BOUNDS, i->op->loc, LOC_NONE, "%s names stage %lld of an mbarrier", interp_who(w, a),
+               (long long)s);
   return NULL;
 }
 

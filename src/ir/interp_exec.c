@@ -37,8 +37,8 @@ void interp_body_run(World *w, Agent *a, uint32_t pc) {
     const Step s = i->exec(w, a, i);
     if (s == ENDED || s == BLOCKED) return;
     if (s == SWITCH && w->steps >= w->max_steps) {
-      interp_fault(w, FAULT_LIMIT, i->op->loc, LOC_NONE, "the run was stopped after %llu steps in a combine region",
-                   (unsigned long long)w->steps);
+      interp_fault(w, FAULT_LIMIT, i->op->loc, LOC_NONE,
+                   "the run was stopped after %llu steps in a combine region", (unsigned long long)w->steps);
       w->stop = true;
       return;
     }
@@ -128,12 +128,15 @@ static __int128 bound(int64_t v, int esize, bool uns) {
   if (!uns) return v;
   return esize == 4 ? (__int128)(uint32_t)v : (__int128)(uint64_t)v;
 }
-static bool goes_on(__int128 iv, __int128 hi, int64_t step) { return step > 0 ? iv < hi : step < 0 && iv > hi; }
+static bool goes_on(__int128 iv, __int128 hi, int64_t step) {
+  return step > 0 ? iv < hi : step < 0 && iv > hi;
+}
 
 Step x_for_test(World *w, Agent *a, const Ins *i) {
   (void)w;
   const int es = i->a.esize;
-  const __int128 iv = bound(interp_ref_int(a, i->a, 0), es, i->dt), hi = bound(interp_ref_int(a, i->b, 0), i->b.esize, i->dt);
+  const __int128 iv = bound(interp_ref_int(a, i->a, 0), es, i->dt),
+                 hi = bound(interp_ref_int(a, i->b, 0), i->b.esize, i->dt);
   if (!goes_on(iv, hi, interp_ref_int(a, i->c, 0))) a->pc = i->target;
   return GO;
 }
@@ -228,7 +231,8 @@ static uint64_t lanes_in_range(Agent *a, const Ins *i) {
   for (uint32_t k = 0; k < a->nthr; k++) {
     if (!(a->mask >> k & 1)) continue;
     const __int128 iv = bound(interp_ref_int(a, i->a, k), i->a.esize, i->dt);
-    if (goes_on(iv, bound(interp_ref_int(a, i->b, k), i->b.esize, i->dt), interp_ref_int(a, i->c, k))) m |= 1ull << k;
+    if (goes_on(iv, bound(interp_ref_int(a, i->b, k), i->b.esize, i->dt), interp_ref_int(a, i->c, k)))
+      m |= 1ull << k;
   }
   return m;
 }
@@ -334,7 +338,8 @@ static Step fork_warps(World *w, Agent *a, const Ins *i, uint32_t n, bool local)
 Step x_fork(World *w, Agent *a, const Ins *i) { return fork_warps(w, a, i, a->group->nwarps, false); }
 Step x_fork_warps(World *w, Agent *a, const Ins *i) {
   if (a->inst->root.nwarps < i->n) {
-    interp_fault(w, FAULT_LIMIT, i->op->loc, LOC_NONE, "a warp_for of %u warps in a block of %u", i->n, a->inst->root.nwarps);
+    interp_fault(w, FAULT_LIMIT, i->op->loc, LOC_NONE, "a warp_for of %u warps in a block of %u", i->n,
+                 a->inst->root.nwarps);
     w->stop = true;
     return SWITCH;
   }
@@ -378,7 +383,10 @@ Step x_fork_parts(World *w, Agent *a, const Ins *i) {
   check_barrier(w, a->group);
   for (uint32_t k = 0; k < x->n; k++) {
     Group *g = arena_new(&w->arena, Group);
-    *g = (Group){.inst = a->inst, .next = a->inst->parts, .first = a->group->first + x->at[k].first, .nwarps = x->at[k].warps};
+    *g = (Group){.inst = a->inst,
+                 .next = a->inst->parts,
+                 .first = a->group->first + x->at[k].first,
+                 .nwarps = x->at[k].warps};
     a->inst->parts = g;
     Agent *c = child(w, a, AGENT_BLOCK, x->at[k].pc);
     c->group = g;
@@ -431,7 +439,8 @@ Step x_ret(World *w, Agent *a, const Ins *i) {
 // ---- elementwise -------------------------------------------------------------------------------------------------------------
 Step x_elem(World *w, Agent *a, const Ins *i) {
   (void)w;
-  i->fn(interp_at(a, i->r), interp_at(a, i->a), interp_at(a, i->b), interp_at(a, i->c), i->strides, interp_count(a, i));
+  i->fn(interp_at(a, i->r), interp_at(a, i->a), interp_at(a, i->b), interp_at(a, i->c), i->strides,
+        interp_count(a, i));
   return GO;
 }
 
@@ -538,14 +547,17 @@ static Step lane_mask(Agent *a, const Ins *i, bool cond) {
   char *r = interp_at(a, i->r);
   if (i->n) { // placed: a vector of lanes, the bits as a scalar or in each lane
     uint64_t m = cond ? 0 : lanes == 64 ? ~0ull : (1ull << lanes) - 1;
-    for (uint32_t k = 0; cond && k < lanes; k++) m |= (uint64_t)(interp_at(a, i->a)[(size_t)k * i->a.stride] != 0) << k;
-    for (uint32_t k = 0; k < n; k++) interp_put_int(r + (size_t)k * i->r.stride * i->r.esize, i->r.esize, (int64_t)m);
+    for (uint32_t k = 0; cond && k < lanes; k++)
+      m |= (uint64_t)(interp_at(a, i->a)[(size_t)k * i->a.stride] != 0) << k;
+    for (uint32_t k = 0; k < n; k++)
+      interp_put_int(r + (size_t)k * i->r.stride * i->r.esize, i->r.esize, (int64_t)m);
     return GO;
   }
   for (uint32_t first = 0; first < n; first += lanes) {
     uint64_t m = 0;
     for (uint32_t k = first; k < first + lanes && k < n; k++)
-      if (interp_active(a, k) && (!cond || interp_at(a, i->a)[(size_t)k * i->a.stride])) m |= 1ull << (k - first);
+      if (interp_active(a, k) && (!cond || interp_at(a, i->a)[(size_t)k * i->a.stride]))
+        m |= 1ull << (k - first);
     for (uint32_t k = first; k < first + lanes && k < n; k++)
       interp_put_int(r + (size_t)k * i->r.stride * i->r.esize, i->r.esize, (int64_t)m);
   }

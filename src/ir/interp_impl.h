@@ -68,10 +68,10 @@ struct Code {
   Vec(Ins) ins;
   char *consts;
   size_t const_bytes, sc_bytes, ar_bytes, lo_bytes, arena_bytes;
-  size_t arena_off;         // placed: where the instance's arena of memdescs with offsets lies in the area
+  size_t arena_off; // placed: where the instance's arena of memdescs with offsets lies in the area
   uint32_t nwarps, lanes;
-  Ref *params;              // by parameter
-  uint32_t mbarriers;       // of an instance
+  Ref *params;                  // by parameter
+  uint32_t mbarriers;           // of an instance
   Vec(const struct Buf *) bufs; // mem_allocs
 };
 typedef struct Buf { // block memory of one mem_alloc
@@ -82,11 +82,11 @@ const char *interp_compile(World *w, const IrFunc *f, Code **out, Loc *where); /
 
 typedef struct Picked {
   Kern fn;
-  bool narrow;    // operands go through f32
+  bool narrow;     // operands go through f32
   uint8_t dt, rdt; // dtypes for widening and narrowing
 } Picked;
-bool interp_pick(const IrOp *op, Picked *out);        // elementwise kernel of an op
-Kern interp_pick_binary(IrOpKind k, IrDtype d);       // add .. abs_s, fadd .. on plain dtypes
+bool interp_pick(const IrOp *op, Picked *out);  // elementwise kernel of an op
+Kern interp_pick_binary(IrOpKind k, IrDtype d); // add .. abs_s, fadd .. on plain dtypes
 Kern interp_pick_cast(const IrOp *op, IrDtype from, IrDtype to);
 void interp_widen(IrDtype d, float *r, const void *a, size_t n);  // small floats to f32
 void interp_narrow(IrDtype d, void *r, const float *a, size_t n); // and back, to nearest even
@@ -103,7 +103,13 @@ void interp_fill(void *r, const void *elem, int esize, size_t n);
 
 // ---- agents --------------------------------------------------------------------------------------------------------------
 typedef enum AgentKind { AGENT_BLOCK, AGENT_WARP, AGENT_VEC, AGENT_STREAM, AGENT_JOB } AgentKind;
-typedef enum AgentState { AGENT_READY, AGENT_WAITING, AGENT_JOINING, AGENT_AT_BARRIER, AGENT_OVER } AgentState;
+typedef enum AgentState {
+  AGENT_READY,
+  AGENT_WAITING,
+  AGENT_JOINING,
+  AGENT_AT_BARRIER,
+  AGENT_OVER
+} AgentState;
 
 typedef struct Polled { // a word that a polling loop read
   uint64_t addr, seen;
@@ -120,7 +126,15 @@ typedef struct Actor {
   uint8_t released_scope;
 } Actor;
 
-typedef enum WaitKind { WAIT_NONE, WAIT_WORD, WAIT_POLL, WAIT_TEAM, WAIT_MBAR, WAIT_LAUNCH, WAIT_STREAM } WaitKind;
+typedef enum WaitKind {
+  WAIT_NONE,
+  WAIT_WORD,
+  WAIT_POLL,
+  WAIT_TEAM,
+  WAIT_MBAR,
+  WAIT_LAUNCH,
+  WAIT_STREAM
+} WaitKind;
 struct Agent {
   AgentKind kind;
   AgentState state;
@@ -165,7 +179,7 @@ struct Group { // the block, or a partition of it
   uint32_t first, nwarps;
   uint32_t arrived, gone, live; // warps at the barrier, past the span's end, forked
   const Ins *bar, *gone_at;
-  Agent **warps; // [nwarps], while forked
+  Agent **warps;       // [nwarps], while forked
   Actor tiles, scalar; // program code: all threads; the one thread that does scalar accesses
 };
 
@@ -322,7 +336,7 @@ static inline int interp_warp(const Agent *a, const Ins *i, uint32_t lane) {
   if (!(i->flags & INS_THREAD) || !a->group || a->kind == AGENT_VEC) return -1;
   return (int)(a->group->first + (a->lane0 + lane) / a->code->lanes);
 }
-char *interp_scratch(World *w, size_t bytes); // valid until the next call
+char *interp_scratch(World *w, size_t bytes);  // valid until the next call
 void *interp_pool_get(World *w, size_t bytes); // contents undefined
 void interp_pool_put(World *w, void *p, size_t bytes);
 
@@ -331,40 +345,57 @@ Step interp_agent_run(World *w, Agent *a, uint32_t budget);
 void interp_body_run(World *w, Agent *a, uint32_t pc); // a combine region on up to 64 lanes
 
 #define EXECS_CONTROL \
-  X(jump) X(jump_if_not) X(copy) X(for_test) X(for_next) X(tsave) X(tif) X(tset) X(trest) X(tloop) X(tfor) X(tfor_next) \
-  X(tcase) X(spin_head) X(spin) X(fork) X(join) X(fork_warps) X(fork_parts) X(part_end) X(warp_set) X(ret) X(body_end) \
-  X(switch_to)
+  X(jump) \
+  X(jump_if_not) X(copy) X(for_test) X(for_next) X(tsave) X(tif) X(tset) X(trest) X(tloop) X(tfor) \
+      X(tfor_next) X(tcase) X(spin_head) X(spin) X(fork) X(join) X(fork_warps) X(fork_parts) X(part_end) \
+          X(warp_set) X(ret) X(body_end) X(switch_to)
 #define EXECS_VALUE \
-  X(elem) X(elem_narrow) X(program_id) X(num_programs) X(rank) X(num_ranks) X(tid) X(num_threads) X(timer) X(smid) \
-  X(nd_copy) X(join_tiles) X(split_tiles) X(cat) X(gather) X(histogram) X(ramp) X(reduce) X(scan) X(dot) X(vec_get) \
-  X(vec_set) X(fcast_rtz) X(shfl) X(ballot) X(active_mask) X(from_thread) X(assume) X(print) X(assert) X(make_desc)
+  X(elem) \
+  X(elem_narrow) X(program_id) X(num_programs) X(rank) X(num_ranks) X(tid) X(num_threads) X(timer) X(smid) \
+      X(nd_copy) X(join_tiles) X(split_tiles) X(cat) X(gather) X(histogram) X(ramp) X(reduce) X(scan) X(dot) \
+          X(vec_get) X(vec_set) X(fcast_rtz) X(shfl) X(ballot) X(active_mask) X(from_thread) X(assume) \
+              X(print) X(assert) X(make_desc)
 #define EXECS_MEMORY \
-  X(load) X(store) X(rmw) X(cas) X(load_vec) X(store_vec) X(desc_load) X(desc_store) X(desc_rmw) X(mem_alloc) X(mem_view) \
-  X(mem_load) X(mem_store) X(mem_get) X(mem_set) X(dot_mem) X(mem_gather) X(mem_scatter) X(desc_base) X(desc_part)
+  X(load) \
+  X(store) X(rmw) X(cas) X(load_vec) X(store_vec) X(desc_load) X(desc_store) X(desc_rmw) X(mem_alloc) \
+      X(mem_view) X(mem_load) X(mem_store) X(mem_get) X(mem_set) X(dot_mem) X(mem_gather) X(mem_scatter) \
+          X(desc_base) X(desc_part)
 #define EXECS_DIST \
-  X(barrier) X(warp_barrier) X(fence) X(symm_at) X(wait) X(signal) X(release) X(acquire) X(put) X(put_signal) X(put_fence) \
-  X(put_quiet) X(team_barrier) X(copy_async) X(async_wait) X(mbarrier_alloc) X(mbarrier_expect) X(mbarrier_arrive) \
-  X(mbarrier_wait) X(desc_load_async) X(desc_store_async)
+  X(barrier) \
+  X(warp_barrier) X(fence) X(symm_at) X(wait) X(signal) X(release) X(acquire) X(put) X(put_signal) \
+      X(put_fence) X(put_quiet) X(team_barrier) X(copy_async) X(async_wait) X(mbarrier_alloc) \
+          X(mbarrier_expect) X(mbarrier_arrive) X(mbarrier_wait) X(desc_load_async) X(desc_store_async)
 #define X(name) Step x_##name(World *w, Agent *a, const Ins *i);
 EXECS_CONTROL EXECS_VALUE EXECS_MEMORY EXECS_DIST
 #undef X
 
-// What `extra` points to.
-typedef struct Operands { uint32_t n; Ref at[]; } Operands; // all operands of the op, in order; results after them
-typedef struct ReduceExtra { // reduce and scan over [outer, k, inner] viewed as k steps of outer * inner lanes
-  uint32_t count;            // operands
+    // What `extra` points to.
+    typedef struct Operands {
+  uint32_t n;
+  Ref at[];
+} Operands; // all operands of the op, in order; results after them
+typedef struct
+    ReduceExtra { // reduce and scan over [outer, k, inner] viewed as k steps of outer * inner lanes
+  uint32_t count; // operands
   Ref *in, *out, *x, *y, *yielded;
   int64_t outer, k, inner;
-  uint32_t body;             // first instruction
-  Kern fast;                 // one-op bodies, or NULL
+  uint32_t body; // first instruction
+  Kern fast;     // one-op bodies, or NULL
   bool fast_swapped, reverse, narrow;
 } ReduceExtra;
 typedef struct PartExtra { // warp_partitions
   uint32_t n;
-  struct { uint32_t first, warps, pc; } at[];
+  struct {
+    uint32_t first, warps, pc;
+  } at[];
 } PartExtra;
-typedef struct DotExtra { int64_t batch, m, n, k; IrDtype a, b, c; } DotExtra;
-typedef struct AxisExtra { int64_t outer, k, inner, src_k; } AxisExtra; // gather
+typedef struct DotExtra {
+  int64_t batch, m, n, k;
+  IrDtype a, b, c;
+} DotExtra;
+typedef struct AxisExtra {
+  int64_t outer, k, inner, src_k;
+} AxisExtra; // gather
 
 // ---- agents and time (interp.c) ---------------------------------------------------------------------------------------------------
 Agent *interp_agent_new(World *w, AgentKind k, int rank);
@@ -378,22 +409,30 @@ void interp_wait_event(World *w, const Agent *a);
 
 // ---- faults (interp_report.c) ---------------------------------------------------------------------------------------------------------
 void interp_fault(World *w, InterpFault f, Loc here, Loc other, const char *fmt, ...) DT_PRINTF(5, 6);
-const char *interp_who(World *w, const Agent *a);                          // "rank 1, instance (0, 0, 0), warp 2"
-const char *interp_where(World *w, uint64_t addr, int esize);              // "flags[3] of rank 1"
-const char *interp_line(World *w, Loc loc);                                // "file.py:12"
+const char *interp_who(World *w, const Agent *a);             // "rank 1, instance (0, 0, 0), warp 2"
+const char *interp_where(World *w, uint64_t addr, int esize); // "flags[3] of rank 1"
+const char *interp_line(World *w, Loc loc);                   // "file.py:12"
 void interp_deadlock(World *w);
 
 // ---- memory (interp_mem.c) ---------------------------------------------------------------------------------------------------------------
-enum { ACC_READ = 1, ACC_WRITE = 2, ACC_ATOMIC = 4, ACC_ASYNC = 8, ACC_ACQUIRE = 16, ACC_RELEASE = 32, ACC_QUIET = 64 };
+enum {
+  ACC_READ = 1,
+  ACC_WRITE = 2,
+  ACC_ATOMIC = 4,
+  ACC_ASYNC = 8,
+  ACC_ACQUIRE = 16,
+  ACC_RELEASE = 32,
+  ACC_QUIET = 64
+};
 typedef struct Access {
   uint64_t addr, bytes;
   unsigned kind;
-  int warp;        // who: interp_warp; ignored with a job or stream
-  IrScope scope;   // ACC_ATOMIC
-  int esize;       // for reports
+  int warp;      // who: interp_warp; ignored with a job or stream
+  IrScope scope; // ACC_ATOMIC
+  int esize;     // for reports
   const Ins *ins;
-  Actor *actor;    // not NULL: this one instead (copies)
-  bool waits;      // the end of a wait until the word compares with value
+  Actor *actor; // not NULL: this one instead (copies)
+  bool waits;   // the end of a wait until the word compares with value
   uint8_t cmp;
   uint64_t value;
 } Access;
@@ -405,12 +444,14 @@ bool interp_peer_addr(World *w, Agent *a, const Ins *i, uint64_t addr, int64_t p
 void interp_wrote(World *w, const Agent *a, uint64_t addr, const Ins *i);
 unsigned interp_order_bits(IrOrder o);
 IrScope interp_scope(World *w, const IrOp *op, uint64_t addr); // the attribute, or what the memory asks for
-void interp_desc_block(World *w, Agent *a, const Ins *i, const InterpDesc *d, const IrType *block, const int64_t *at, char *data,
-                       int mode, IrRmw op, Actor *actor); // mode 0 load, 1 store, 2 rmw
+void interp_desc_block(World *w, Agent *a, const Ins *i, const InterpDesc *d, const IrType *block,
+                       const int64_t *at, char *data, int mode, IrRmw op,
+                       Actor *actor); // mode 0 load, 1 store, 2 rmw
 uint64_t interp_rmw_value(IrRmw op, IrDtype d, uint64_t old, uint64_t v);
 bool interp_cmp_words(uint8_t cmp, uint64_t a, uint64_t b, int size);
 const char *interp_buffer_name(const Agent *a, const char *p); // of the block memory at p
-bool interp_mem_range(World *w, Agent *a, const Ins *i, const char *p, size_t bytes, unsigned kind, uint32_t lane);
+bool interp_mem_range(World *w, Agent *a, const Ins *i, const char *p, size_t bytes, unsigned kind,
+                      uint32_t lane);
 
 // ---- distribution (interp_dist.c) ---------------------------------------------------------------------------------------------------------
 void interp_job_run(World *w, Job *j);
@@ -427,14 +468,15 @@ void clock_join(World *w, Clock **into, const Clock *c);
 void check_open(World *w);
 void check_range_open(World *w, Range *r);
 bool check_access(World *w, Agent *a, const Access *x, Range *r);
-void check_block_memory(World *w, Agent *a, const Ins *i, const char *p, size_t bytes, unsigned kind, int warp, Actor *actor);
+void check_block_memory(World *w, Agent *a, const Ins *i, const char *p, size_t bytes, unsigned kind,
+                        int warp, Actor *actor);
 void check_launch(World *w, Launch *l);
 void check_launch_done(World *w, Launch *l);
 void check_instance(World *w, Instance *in);
 void check_instance_done(World *w, Instance *in);
 void check_part_begin(World *w, Group *g);
 void check_part_end(World *w, Group *g);
-void check_barrier(World *w, Group *g);                        // all threads of the group meet
+void check_barrier(World *w, Group *g); // all threads of the group meet
 void check_fence(World *w, Agent *a, const Ins *i, IrOrder o, IrScope s);
 void check_publish(World *w, Agent *a, int warp, Clock **into); // a release by this executor
 void check_receive(World *w, Agent *a, int warp, const Clock *c);

@@ -38,12 +38,14 @@ bool interp_peer_addr(World *w, Agent *a, const Ins *i, uint64_t addr, int64_t p
   const Range *r = interp_find(w, addr), *peer;
   *out = 0;
   if (pe < 0 || pe >= w->c->ranks) {
-    interp_fault(w, FAULT_BOUNDS, i->op->loc, LOC_NONE, "%s names rank %lld of %d", interp_who(w, a), (long long)pe, w->c->ranks);
+    interp_fault(w, FAULT_BOUNDS, i->op->loc, LOC_NONE, "%s names rank %lld of %d", interp_who(w, a),
+                 (long long)pe, w->c->ranks);
     return false;
   }
   if (!r || r->mem->segment < 0 || !(peer = interp_peer_range(w, r, (int)pe))) {
-    interp_fault(w, FAULT_BOUNDS, i->op->loc, LOC_NONE, "%s asks for rank %lld's view of %s, which is not symmetric memory",
-                 interp_who(w, a), (long long)pe, interp_where(w, addr, 1));
+    interp_fault(w, FAULT_BOUNDS, i->op->loc, LOC_NONE,
+                 "%s asks for rank %lld's view of %s, which is not symmetric memory", interp_who(w, a),
+                 (long long)pe, interp_where(w, addr, 1));
     return false;
   }
   *out = addr - r->base + peer->base;
@@ -84,8 +86,8 @@ bool interp_access(World *w, Agent *a, const Access *x) {
   const Loc loc = x->ins ? x->ins->op->loc : LOC_NONE;
   if (!r || x->bytes > r->end - x->addr) {
     const uint64_t at = r ? r->end : x->addr; // the first byte outside
-    interp_fault(w, FAULT_BOUNDS, loc, LOC_NONE, "%s %s %s, outside the memory it was given", interp_who(w, a),
-                 write ? "writes" : "reads", interp_where(w, at, x->esize));
+    interp_fault(w, FAULT_BOUNDS, loc, LOC_NONE, "%s %s %s, outside the memory it was given",
+                 interp_who(w, a), write ? "writes" : "reads", interp_where(w, at, x->esize));
     return false;
   }
   if (r->mem->rank != a->rank && r->mem->rank >= 0 && r->mem->segment < 0) {
@@ -148,9 +150,15 @@ static bool next_run(Runs *s, uint32_t *from, uint32_t *to) {
 }
 
 static Runs runs_of(World *w, Agent *a, const Ins *i, Ref mask, uint32_t es) {
-  return (Runs){.w = w, .a = a, .i = i, .p = (const uint64_t *)interp_at(a, i->a),
-                .mask = mask.space ? (const uint8_t *)interp_at(a, mask) : NULL, .n = interp_count(a, i), .sp = i->a.stride,
-                .sm = mask.stride, .es = es};
+  return (Runs){.w = w,
+                .a = a,
+                .i = i,
+                .p = (const uint64_t *)interp_at(a, i->a),
+                .mask = mask.space ? (const uint8_t *)interp_at(a, mask) : NULL,
+                .n = interp_count(a, i),
+                .sp = i->a.stride,
+                .sm = mask.stride,
+                .es = es};
 }
 
 static unsigned op_order(const IrOp *op, uint64_t *size_limit) {
@@ -161,7 +169,9 @@ static unsigned op_order(const IrOp *op, uint64_t *size_limit) {
 }
 
 static IrScope op_scope(World *w, const IrOp *op, uint64_t addr) {
-  return ir_attr(op, ATTR_scope) ? interp_scope(w, op, addr) : ir_attr_i(op, ATTR_volatile) ? SCOPE_sys : SCOPE_gpu;
+  return ir_attr(op, ATTR_scope)        ? interp_scope(w, op, addr)
+         : ir_attr_i(op, ATTR_volatile) ? SCOPE_sys
+                                        : SCOPE_gpu;
 }
 
 static void fix_bits(uint8_t *p, size_t n) { // i1 in memory: any byte but 0 is true
@@ -192,8 +202,13 @@ Step x_load(World *w, Agent *a, const Ins *i) {
     const uint64_t addr = s.p[(size_t)from * s.sp];
     const size_t len = (size_t)(to - from) * es;
     char *dst = r + (size_t)from * i->r.stride * es;
-    const Access x = {.addr = addr, .bytes = len, .kind = ACC_READ | order, .warp = interp_warp(a, i, from),
-                      .scope = order ? op_scope(w, i->op, addr) : SCOPE_gpu, .esize = (int)es, .ins = i};
+    const Access x = {.addr = addr,
+                      .bytes = len,
+                      .kind = ACC_READ | order,
+                      .warp = interp_warp(a, i, from),
+                      .scope = order ? op_scope(w, i->op, addr) : SCOPE_gpu,
+                      .esize = (int)es,
+                      .ins = i};
     if (interp_access(w, a, &x))
       memcpy(dst, (const void *)(uintptr_t)addr, len);
     else
@@ -220,8 +235,13 @@ Step x_store(World *w, Agent *a, const Ins *i) {
     if (limit == 1) s.at = to = from + 1;
     const uint64_t addr = s.p[(size_t)from * s.sp];
     const size_t len = (size_t)(to - from) * es;
-    const Access x = {.addr = addr, .bytes = len, .kind = ACC_WRITE | order, .warp = interp_warp(a, i, from),
-                      .scope = order ? op_scope(w, i->op, addr) : SCOPE_gpu, .esize = (int)es, .ins = i,
+    const Access x = {.addr = addr,
+                      .bytes = len,
+                      .kind = ACC_WRITE | order,
+                      .warp = interp_warp(a, i, from),
+                      .scope = order ? op_scope(w, i->op, addr) : SCOPE_gpu,
+                      .esize = (int)es,
+                      .ins = i,
                       .value = len == es ? word_value(v + (size_t)from * i->b.stride * es, es) : 0};
     if (!interp_access(w, a, &x)) continue;
     if (i->b.stride)
@@ -250,8 +270,12 @@ Step x_load_vec(World *w, Agent *a, const Ins *i) {
     }
     uint32_t to = k + 1;
     while (to < n && (!mask || mask[(size_t)to * i->b.stride])) to++;
-    const Access x = {.addr = p + (uint64_t)k * es, .bytes = (size_t)(to - k) * es, .kind = ACC_READ, .warp = interp_warp(a, i, 0),
-                      .esize = (int)es, .ins = i};
+    const Access x = {.addr = p + (uint64_t)k * es,
+                      .bytes = (size_t)(to - k) * es,
+                      .kind = ACC_READ,
+                      .warp = interp_warp(a, i, 0),
+                      .esize = (int)es,
+                      .ins = i};
     if (interp_access(w, a, &x))
       memcpy(r + (size_t)k * es, (const void *)(uintptr_t)x.addr, x.bytes);
     else
@@ -274,8 +298,12 @@ Step x_store_vec(World *w, Agent *a, const Ins *i) {
     }
     uint32_t to = k + 1;
     while (to < n && (!mask || mask[(size_t)to * i->c.stride])) to++;
-    const Access x = {.addr = p + (uint64_t)k * es, .bytes = (size_t)(to - k) * es, .kind = ACC_WRITE,
-                      .warp = interp_warp(a, i, 0), .esize = (int)es, .ins = i};
+    const Access x = {.addr = p + (uint64_t)k * es,
+                      .bytes = (size_t)(to - k) * es,
+                      .kind = ACC_WRITE,
+                      .warp = interp_warp(a, i, 0),
+                      .esize = (int)es,
+                      .ins = i};
     if (interp_access(w, a, &x)) {
       if (i->b.stride)
         memcpy((void *)(uintptr_t)x.addr, v + (size_t)k * es, x.bytes);
@@ -288,7 +316,9 @@ Step x_store_vec(World *w, Agent *a, const Ins *i) {
 }
 
 // ---- atomics -------------------------------------------------------------------------------------------------------------------
-static int64_t sext(uint64_t v, int bits) { return bits == 64 ? (int64_t)v : (int64_t)(v << (64 - bits)) >> (64 - bits); }
+static int64_t sext(uint64_t v, int bits) {
+  return bits == 64 ? (int64_t)v : (int64_t)(v << (64 - bits)) >> (64 - bits);
+}
 static uint64_t mask_bits(uint64_t v, int bits) { return bits == 64 ? v : v & ((1ull << bits) - 1); }
 
 uint64_t interp_rmw_value(IrRmw op, IrDtype d, uint64_t old, uint64_t v) {
@@ -305,7 +335,10 @@ uint64_t interp_rmw_value(IrRmw op, IrDtype d, uint64_t old, uint64_t v) {
   case RMW_xchg: return v;
   case RMW_fadd:
     if (d == IR_f32) {
-      union { uint32_t u; float f; } x = {(uint32_t)old}, y = {(uint32_t)v};
+      union {
+        uint32_t u;
+        float f;
+      } x = {(uint32_t)old}, y = {(uint32_t)v};
       x.f += y.f;
       return x.u;
     }
@@ -346,8 +379,14 @@ Step x_rmw(World *w, Agent *a, const Ins *i) {
         memcpy(&old, (const void *)(uintptr_t)addr, es);
         fresh = interp_rmw_value(op, d, old, with);
       }
-      const Access x = {.addr = addr, .bytes = es, .warp = interp_warp(a, i, k), .scope = op_scope(w, i->op, addr), .esize = (int)es,
-                        .kind = ACC_READ | ACC_WRITE | order | (fresh == old ? ACC_QUIET : 0), .ins = i, .value = fresh};
+      const Access x = {.addr = addr,
+                        .bytes = es,
+                        .warp = interp_warp(a, i, k),
+                        .scope = op_scope(w, i->op, addr),
+                        .esize = (int)es,
+                        .kind = ACC_READ | ACC_WRITE | order | (fresh == old ? ACC_QUIET : 0),
+                        .ins = i,
+                        .value = fresh};
       if (interp_access(w, a, &x)) {
         memcpy((void *)(uintptr_t)addr, &fresh, es);
         interp_wrote(w, a, addr, i);
@@ -377,8 +416,13 @@ Step x_cas(World *w, Agent *a, const Ins *i) {
       hit = memcmp(&old, want, es) == 0;
     }
     const unsigned kind = hit ? ACC_READ | ACC_WRITE | order : ACC_READ | (order & ~(unsigned)ACC_RELEASE);
-    const Access x = {.addr = addr, .bytes = es, .kind = kind | (hit && memcmp(&old, with, es) == 0 ? ACC_QUIET : 0),
-                      .warp = interp_warp(a, i, k), .scope = op_scope(w, i->op, addr), .esize = (int)es, .ins = i,
+    const Access x = {.addr = addr,
+                      .bytes = es,
+                      .kind = kind | (hit && memcmp(&old, with, es) == 0 ? ACC_QUIET : 0),
+                      .warp = interp_warp(a, i, k),
+                      .scope = op_scope(w, i->op, addr),
+                      .esize = (int)es,
+                      .ins = i,
                       .value = word_value(with, es)};
     if (!interp_access(w, a, &x)) {
       old = 0;
@@ -401,7 +445,8 @@ Step x_make_desc(World *w, Agent *a, const Ins *i) {
   d->rank = (int)rank;
   d->pad = (IrPad)ir_attr_i(i->op, ATTR_pad);
   if (rank > 5 || o->n != 2 * rank + 1) {
-    interp_fault(w, FAULT_UNSUPPORTED, i->op->loc, LOC_NONE, "a tensor descriptor with %u sizes and strides", o->n - 1);
+    interp_fault(w, FAULT_UNSUPPORTED, i->op->loc, LOC_NONE, "a tensor descriptor with %u sizes and strides",
+                 o->n - 1);
     w->stop = true;
     return SWITCH;
   }
@@ -412,11 +457,18 @@ Step x_make_desc(World *w, Agent *a, const Ins *i) {
   return GO;
 }
 
-static void rmw_run(World *w, Agent *a, const Ins *i, uint64_t addr, const char *v, size_t n, IrRmw op, IrDtype d, Actor *actor) {
+static void rmw_run(World *w, Agent *a, const Ins *i, uint64_t addr, const char *v, size_t n, IrRmw op,
+                    IrDtype d, Actor *actor) {
   const size_t es = ir_dtypes[d].bytes;
   for (size_t k = 0; k < n; k++) {
-    const Access x = {.addr = addr + k * es, .bytes = es, .kind = ACC_READ | ACC_WRITE | ACC_ATOMIC, .warp = -1, .scope = SCOPE_gpu,
-                      .esize = (int)es, .ins = i, .actor = actor};
+    const Access x = {.addr = addr + k * es,
+                      .bytes = es,
+                      .kind = ACC_READ | ACC_WRITE | ACC_ATOMIC,
+                      .warp = -1,
+                      .scope = SCOPE_gpu,
+                      .esize = (int)es,
+                      .ins = i,
+                      .actor = actor};
     if (!interp_access(w, a, &x)) return;
     uint64_t old = 0, with = 0;
     memcpy(&old, (const void *)(uintptr_t)x.addr, es);
@@ -427,8 +479,8 @@ static void rmw_run(World *w, Agent *a, const Ins *i, uint64_t addr, const char 
 }
 
 // data: the block in row-major order. Rows along the last axis are runs where its stride is 1.
-void interp_desc_block(World *w, Agent *a, const Ins *i, const InterpDesc *d, const IrType *block, const int64_t *at, char *data,
-                       int mode, IrRmw op, Actor *actor) {
+void interp_desc_block(World *w, Agent *a, const Ins *i, const InterpDesc *d, const IrType *block,
+                       const int64_t *at, char *data, int mode, IrRmw op, Actor *actor) {
   const IrDtype dt = block->dtype;
   const size_t es = ir_dtypes[dt].bytes;
   const int rank = block->rank;
@@ -455,15 +507,21 @@ void interp_desc_block(World *w, Agent *a, const Ins *i, const InterpDesc *d, co
     }
     const int64_t stride = d->strides[rank - 1], len = stride == 1 ? end - first : 1;
     for (int64_t c = first; c < end; c += len) {
-      const uint64_t addr = (uint64_t)(uintptr_t)d->base + (uint64_t)((offset + (at[rank - 1] + c) * stride) * (int64_t)es);
+      const uint64_t addr =
+          (uint64_t)(uintptr_t)d->base + (uint64_t)((offset + (at[rank - 1] + c) * stride) * (int64_t)es);
       char *p = data + (size_t)c * es;
       const size_t bytes = (size_t)len * es;
       if (mode == 2) {
         rmw_run(w, a, i, addr, p, (size_t)len, op, dt, actor);
         continue;
       }
-      const Access x = {.addr = addr, .bytes = bytes, .kind = (mode ? ACC_WRITE : ACC_READ) | async, .warp = -1, .esize = (int)es,
-                        .ins = i, .actor = actor};
+      const Access x = {.addr = addr,
+                        .bytes = bytes,
+                        .kind = (mode ? ACC_WRITE : ACC_READ) | async,
+                        .warp = -1,
+                        .esize = (int)es,
+                        .ins = i,
+                        .actor = actor};
       if (!interp_access(w, a, &x)) {
         if (!mode) memset(p, 0, bytes);
       } else if (mode) {
@@ -495,7 +553,8 @@ static void indices(const Agent *a, const Operands *o, uint32_t first, int64_t *
 
 static bool fits(World *w, const Ins *i, const InterpDesc *d, const IrType *block) {
   if (d->rank == block->rank && d->rank >= 1 && d->rank <= 5) return true;
-  interp_fault(w, FAULT_BOUNDS, i->op->loc, LOC_NONE, "a descriptor of rank %d is used for blocks of rank %d", d->rank, block->rank);
+  interp_fault(w, FAULT_BOUNDS, i->op->loc, LOC_NONE, "a descriptor of rank %d is used for blocks of rank %d",
+               d->rank, block->rank);
   return false;
 }
 
@@ -555,10 +614,12 @@ const char *interp_buffer_name(const Agent *a, const char *p) {
   return "a buffer";
 }
 
-bool interp_mem_range(World *w, Agent *a, const Ins *i, const char *p, size_t bytes, unsigned kind, uint32_t lane) {
+bool interp_mem_range(World *w, Agent *a, const Ins *i, const char *p, size_t bytes, unsigned kind,
+                      uint32_t lane) {
   const char *area = a->inst->area;
   if (p < area || p + bytes > area + a->code->ar_bytes) {
-    interp_fault(w, FAULT_BOUNDS, i->op->loc, LOC_NONE, "%s accesses block memory that is not there", interp_who(w, a));
+    interp_fault(w, FAULT_BOUNDS, i->op->loc, LOC_NONE, "%s accesses block memory that is not there",
+                 interp_who(w, a));
     return false;
   }
   if (w->check) check_block_memory(w, a, i, p, bytes, kind, interp_warp(a, i, lane), NULL);
@@ -571,8 +632,8 @@ Step x_mem_view(World *w, Agent *a, const Ins *i) {
   char *m = *(char **)interp_at(a, i->a);
   int64_t stage = interp_ref_int(a, i->b, 0);
   if (stage < 0 || stage >= (t->stages ? t->stages : 1)) {
-    interp_fault(w, FAULT_BOUNDS, i->op->loc, LOC_NONE, "%s asks for stage %lld of %s, which has %d", interp_who(w, a),
-                 (long long)stage, interp_buffer_name(a, m), t->stages ? t->stages : 1);
+    interp_fault(w, FAULT_BOUNDS, i->op->loc, LOC_NONE, "%s asks for stage %lld of %s, which has %d",
+                 interp_who(w, a), (long long)stage, interp_buffer_name(a, m), t->stages ? t->stages : 1);
     stage = 0;
   }
   *(char **)interp_at(a, i->r) = m + (size_t)stage * bytes;
@@ -598,18 +659,21 @@ Step x_mem_store(World *w, Agent *a, const Ins *i) {
 }
 
 // The element that the indices name, or NULL with a fault. n: consecutive elements wanted.
-static char *element(World *w, Agent *a, const Ins *i, const IrType *t, char *m, const Operands *o, uint32_t first, uint32_t lane, size_t n) {
+static char *element(World *w, Agent *a, const Ins *i, const IrType *t, char *m, const Operands *o,
+                     uint32_t first, uint32_t lane, size_t n) {
   int64_t at = 0;
   if (o->n - first != (uint32_t)t->rank) {
-    interp_fault(w, FAULT_BOUNDS, i->op->loc, LOC_NONE, "%u indices into a buffer of rank %d", o->n - first, t->rank);
+    interp_fault(w, FAULT_BOUNDS, i->op->loc, LOC_NONE, "%u indices into a buffer of rank %d", o->n - first,
+                 t->rank);
     return NULL;
   }
   for (int d = 0; d < t->rank; d++) {
     const int64_t k = interp_ref_int(a, o->at[first + (uint32_t)d], lane);
     const int64_t room = t->shape[d] - (d == t->rank - 1 ? (int64_t)n - 1 : 0);
     if (k < 0 || k >= room) {
-      interp_fault(w, FAULT_BOUNDS, i->op->loc, LOC_NONE, "%s accesses index %lld along axis %d of %s, whose size is %d",
-                   interp_who(w, a), (long long)(k < 0 ? k : k + (int64_t)n - 1), d, interp_buffer_name(a, m), t->shape[d]);
+      interp_fault(w, FAULT_BOUNDS, i->op->loc, LOC_NONE,
+                   "%s accesses index %lld along axis %d of %s, whose size is %d", interp_who(w, a),
+                   (long long)(k < 0 ? k : k + (int64_t)n - 1), d, interp_buffer_name(a, m), t->shape[d]);
       return NULL;
     }
     at = at * t->shape[d] + k;

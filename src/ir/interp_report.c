@@ -5,8 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const interp_fault_names[] = {"none",     "race",   "scope", "uninitialised", "bounds",    "slot reuse", "deadlock",
-                                          "assert",   "proxy",  "barrier", "read-only",   "limit",     "unsupported"};
+const char *const interp_fault_names[] = {"none",       "race",     "scope",      "uninitialised", "bounds",
+                                          "slot reuse", "deadlock", "assert",     "proxy",         "barrier",
+                                          "read-only",  "limit",    "unsupported"};
 
 static bool is_fatal(const World *w, InterpFault f) {
   switch (f) {
@@ -35,7 +36,8 @@ void interp_fault(World *w, InterpFault f, Loc here, Loc other, const char *fmt,
 const char *interp_line(World *w, Loc loc) {
   const Diags *d = w->c->module ? w->c->module->diags : NULL;
   if (!loc.line) return "an unknown line";
-  if (d && loc.file < d->sources.len) return arena_printf(&w->arena, "%s:%u", d->sources.data[loc.file].name, loc.line);
+  if (d && loc.file < d->sources.len)
+    return arena_printf(&w->arena, "%s:%u", d->sources.data[loc.file].name, loc.line);
   return arena_printf(&w->arena, "line %u", loc.line);
 }
 
@@ -44,7 +46,8 @@ const char *interp_who(World *w, const Agent *a) {
   const uint32_t *p = a->inst->pid;
   const char *what = a->kind == AGENT_JOB ? "a copy of " : "";
   if (a->kind == AGENT_WARP)
-    return arena_printf(&w->arena, "rank %d, instance (%u, %u, %u), warp %d", a->rank, p[0], p[1], p[2], a->warp);
+    return arena_printf(&w->arena, "rank %d, instance (%u, %u, %u), warp %d", a->rank, p[0], p[1], p[2],
+                        a->warp);
   return arena_printf(&w->arena, "%srank %d, instance (%u, %u, %u)", what, a->rank, p[0], p[1], p[2]);
 }
 
@@ -71,9 +74,11 @@ const char *interp_where(World *w, uint64_t addr, int esize) {
   if (esize < 1) esize = 1;
   const int64_t index = off >= 0 ? off / esize : -((-off + esize - 1) / esize);
   const char *of = r->mem->rank >= 0 ? arena_printf(&w->arena, " of rank %d", r->mem->rank) : "";
-  const char *size = inside ? "" : arena_printf(&w->arena, ", which has %llu elements",
-                                                (unsigned long long)((r->end - r->base) / (uint64_t)esize));
-  return arena_printf(&w->arena, "%s[%lld]%s%s", r->mem->name ? r->mem->name : "memory", (long long)index, of, size);
+  const char *size = inside ? ""
+                            : arena_printf(&w->arena, ", which has %llu elements",
+                                           (unsigned long long)((r->end - r->base) / (uint64_t)esize));
+  return arena_printf(&w->arena, "%s[%lld]%s%s", r->mem->name ? r->mem->name : "memory", (long long)index, of,
+                      size);
 }
 
 // ---- deadlock ------------------------------------------------------------------------------------------------------------
@@ -94,8 +99,8 @@ static const char *writer(World *w, uint64_t addr) {
   const LastWrite *l = map_getp(&w->last_writes, addr);
   if (!l) return "never written";
   if (l->copy) return arena_printf(&w->arena, "last written by a copy of rank %d", l->rank);
-  return arena_printf(&w->arena, "last written by rank %d, instance (%u, %u, %u) at %s", l->rank, l->pid[0], l->pid[1], l->pid[2],
-                      interp_line(w, l->loc));
+  return arena_printf(&w->arena, "last written by rank %d, instance (%u, %u, %u) at %s", l->rank, l->pid[0],
+                      l->pid[1], l->pid[2], interp_line(w, l->loc));
 }
 
 static int64_t word(uint64_t addr, int size) { return interp_int((const void *)(uintptr_t)addr, size); }
@@ -107,8 +112,9 @@ static void say_wait(World *w, Text *t, const Agent *a) {
   if (label) say(t, " (%s)", label);
   switch (a->wait) {
   case WAIT_WORD:
-    say(t, " for %s %s %lld, sees %lld, %s", interp_where(w, a->addr, a->size), a->cmp < CMP_COUNT ? cmps[a->cmp] : "?",
-        (long long)interp_int(&a->value, a->size), (long long)word(a->addr, a->size), writer(w, a->addr));
+    say(t, " for %s %s %lld, sees %lld, %s", interp_where(w, a->addr, a->size),
+        a->cmp < CMP_COUNT ? cmps[a->cmp] : "?", (long long)interp_int(&a->value, a->size),
+        (long long)word(a->addr, a->size), writer(w, a->addr));
     break;
   case WAIT_POLL:
     if (!a->npolled) {
@@ -119,12 +125,14 @@ static void say_wait(World *w, Text *t, const Agent *a) {
         (long long)word(a->polled[0].addr, a->polled[0].size), writer(w, a->polled[0].addr));
     break;
   case WAIT_TEAM:
-    say(t, " for the team barrier, where %u of %d ranks are", w->teams[a->addr].gens.data[a->value].arrived, w->c->ranks);
+    say(t, " for the team barrier, where %u of %d ranks are", w->teams[a->addr].gens.data[a->value].arrived,
+        w->c->ranks);
     break;
   case WAIT_MBAR: {
     const MBar *b = &a->inst->mbars[a->addr];
-    say(t, " for phase %llu of mbarrier %llu, which still expects %lld arrivals and %lld bytes", (unsigned long long)a->value,
-        (unsigned long long)a->addr, (long long)b->arrivals, (long long)b->bytes);
+    say(t, " for phase %llu of mbarrier %llu, which still expects %lld arrivals and %lld bytes",
+        (unsigned long long)a->value, (unsigned long long)a->addr, (long long)b->arrivals,
+        (long long)b->bytes);
     break;
   }
   default: break;
@@ -149,7 +157,8 @@ void interp_deadlock(World *w) {
     bool first = true;
     for (uint32_t q = 0; q < k; q++) first &= w->waiting.data[q]->group != g;
     if (first && g && g->arrived && g->bar)
-      say(&t, "; %u other warps of it wait at the barrier of %s", g->arrived, interp_line(w, g->bar->op->loc));
+      say(&t, "; %u other warps of it wait at the barrier of %s", g->arrived,
+          interp_line(w, g->bar->op->loc));
     shown++;
   }
   if (count > shown) say(&t, "; and %u more", count - shown);
@@ -180,10 +189,12 @@ static void format(char *buf, size_t cap, const IrType *t, const char *p, bool h
     snprintf(buf, cap, "%lld", (long long)interp_int(p, es));
 }
 
-static void print_line(World *w, Agent *a, const Ins *i, const char *where, uint32_t q, uint32_t of, const char *value) {
+static void print_line(World *w, Agent *a, const Ins *i, const char *where, uint32_t q, uint32_t of,
+                       const char *value) {
   const char *prefix = ir_attr_s(i->op, ATTR_prefix);
   char line[512];
-  int n = snprintf(line, sizeof line, "pid (%u, %u, %u)%s ", a->inst->pid[0], a->inst->pid[1], a->inst->pid[2], where);
+  int n = snprintf(line, sizeof line, "pid (%u, %u, %u)%s ", a->inst->pid[0], a->inst->pid[1],
+                   a->inst->pid[2], where);
   if (prefix) n += snprintf(line + n, sizeof line - (size_t)n, "%.200s", prefix);
   if (of > 1 && n < (int)sizeof line) n += snprintf(line + n, sizeof line - (size_t)n, "(operand %u) ", q);
   if (n < (int)sizeof line) snprintf(line + n, sizeof line - (size_t)n, "%s", value);
@@ -237,8 +248,8 @@ static Step require(World *w, Agent *a, const Ins *i, const char *what) {
     for (int b = 0; b < i->a.esize; b++) any |= c[(size_t)k * i->a.stride * i->a.esize + (size_t)b] != 0;
     if (any) continue;
     const char *msg = ir_attr_s(i->op, ATTR_msg);
-    interp_fault(w, FAULT_ASSERT, i->op->loc, LOC_NONE, "%s: %s at %s%s%s", interp_who(w, a), what, interp_line(w, i->op->loc),
-                 msg ? ": " : "", msg ? msg : "");
+    interp_fault(w, FAULT_ASSERT, i->op->loc, LOC_NONE, "%s: %s at %s%s%s", interp_who(w, a), what,
+                 interp_line(w, i->op->loc), msg ? ": " : "", msg ? msg : "");
     w->stop = true;
     return SWITCH;
   }

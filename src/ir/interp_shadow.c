@@ -50,7 +50,9 @@ static IrScope scope_between(const World *w, uint32_t a, uint32_t b) {
 }
 
 static Loc loc_of(const Entry *e) { return e->ins ? e->ins->op->loc : LOC_NONE; }
-static const char *verb(const Entry *e) { return e->write ? (e->flags & ACC_ATOMIC ? "updates" : "writes") : "reads"; }
+static const char *verb(const Entry *e) {
+  return e->write ? (e->flags & ACC_ATOMIC ? "updates" : "writes") : "reads";
+}
 
 static void say_unordered(World *w, const Touch *t, const Entry *old, uint64_t addr, bool scopes) {
   Check *k = w->chk;
@@ -63,7 +65,8 @@ static void say_unordered(World *w, const Touch *t, const Entry *old, uint64_t a
   const char *why = "nothing orders the two";
   if (scopes) {
     f = FAULT_SCOPE;
-    why = arena_printf(&w->arena, "the scopes %s and %s do not hold both", names[now->scope], names[old->scope]);
+    why = arena_printf(&w->arena, "the scopes %s and %s do not hold both", names[now->scope],
+                       names[old->scope]);
   } else if ((now->flags | old->flags) & ACC_ASYNC) {
     f = FAULT_PROXY;
     why = "nothing waits for the asynchronous copy";
@@ -73,8 +76,10 @@ static void say_unordered(World *w, const Touch *t, const Entry *old, uint64_t a
       if (e->rank != t->rank || !clock_covers(w, e->clock, old->comp, old->epoch)) continue;
       f = FAULT_SCOPE;
       here = e->acquire, other = e->release;
-      why = arena_printf(&w->arena, "the release of %s and the acquire of %s would order them, but their scope %s does not hold both",
-                         interp_line(w, e->release), interp_line(w, e->acquire), names[e->scope]);
+      why = arena_printf(
+          &w->arena,
+          "the release of %s and the acquire of %s would order them, but their scope %s does not hold both",
+          interp_line(w, e->release), interp_line(w, e->acquire), names[e->scope]);
       break;
     }
     if (f == FAULT_RACE && now->write && !old->write && old_rank != t->rank) {
@@ -82,8 +87,9 @@ static void say_unordered(World *w, const Touch *t, const Entry *old, uint64_t a
       why = "the writer has not heard that the reader is done";
     }
   }
-  interp_fault(w, f, here.line ? here : other, here.line ? other : here, "%s %s %s at %s, which %s %s at %s: %s",
-               check_actor_name(w, now->comp), verb(now), what, interp_line(w, loc_of(now)), check_actor_name(w, old->comp), verb(old),
+  interp_fault(w, f, here.line ? here : other, here.line ? other : here,
+               "%s %s %s at %s, which %s %s at %s: %s", check_actor_name(w, now->comp), verb(now), what,
+               interp_line(w, loc_of(now)), check_actor_name(w, old->comp), verb(old),
                interp_line(w, loc_of(old)), why);
 }
 
@@ -130,7 +136,8 @@ static uint32_t with_read(World *w, const Touch *t, uint32_t list) {
   uint32_t i = list;
   for (; i && n < LOOK_BACK; i = k->nodes.data[i].next) {
     const Entry e = k->nodes.data[i].e;
-    if (e.comp == t->e.comp && e.epoch == t->e.epoch && e.bytes == t->e.bytes && e.flags == t->e.flags) return list;
+    if (e.comp == t->e.comp && e.epoch == t->e.epoch && e.bytes == t->e.bytes && e.flags == t->e.flags)
+      return list;
     const bool inside = !(e.bytes & ~t->e.bytes);
     if (inside && (e.comp == t->e.comp || clock_covers(w, t->seen, e.comp, e.epoch))) continue;
     kept[n++] = e;
@@ -146,8 +153,10 @@ static uint32_t step(World *w, const Touch *t, uint32_t from, uint64_t addr) {
   const uint8_t m = t->e.bytes;
   if ((t->kind & ACC_READ) && (old.written & m) != m) {
     const uint64_t at = addr + (uint64_t)__builtin_ctz((unsigned)(m & ~old.written));
-    interp_fault(w, FAULT_UNINIT, loc_of(&t->e), LOC_NONE, "%s reads %s at %s, which nothing has written", check_actor_name(w, t->e.comp),
-                 t->block_name ? t->block_name : interp_where(w, at, t->esize), interp_line(w, loc_of(&t->e)));
+    interp_fault(w, FAULT_UNINIT, loc_of(&t->e), LOC_NONE, "%s reads %s at %s, which nothing has written",
+                 check_actor_name(w, t->e.comp),
+                 t->block_name ? t->block_name : interp_where(w, at, t->esize),
+                 interp_line(w, loc_of(&t->e)));
     s.written |= m;
   }
   compare(w, t, old.writes, addr);

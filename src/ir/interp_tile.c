@@ -16,7 +16,8 @@ NdCopy *interp_nd(World *w, int rank, const int64_t *shape, const int64_t *rs, c
   int n = 0;
   for (int d = 0; d < rank; d++) {
     if (shape[d] == 1) continue;
-    if (n && nd->rs[n - 1] == rs[d] * shape[d] && nd->as[n - 1] == as[d] * shape[d]) { // one axis with the one before
+    if (n && nd->rs[n - 1] == rs[d] * shape[d] &&
+        nd->as[n - 1] == as[d] * shape[d]) { // one axis with the one before
       nd->shape[n - 1] *= shape[d];
       nd->rs[n - 1] = rs[d];
       nd->as[n - 1] = as[d];
@@ -169,7 +170,8 @@ Step x_ramp(World *w, Agent *a, const Ins *i) {
   char *r = interp_at(a, i->r);
   const uint64_t from = (uint64_t)interp_ref_int(a, i->a, 0), by = (uint64_t)interp_ref_int(a, i->b, 0);
   const uint32_t n = interp_count(a, i);
-  for (uint32_t k = 0; k < n; k++) interp_put_int(r + (size_t)k * i->r.esize, i->r.esize, (int64_t)(from + k * by));
+  for (uint32_t k = 0; k < n; k++)
+    interp_put_int(r + (size_t)k * i->r.esize, i->r.esize, (int64_t)(from + k * by));
   return GO;
 }
 
@@ -202,9 +204,11 @@ static Agent body_agent(const Agent *a) {
 }
 
 // out = body(x, y) on n independent pairs; each of x, y, out: an array an operand.
-static void combine(World *w, Agent *body, const ReduceExtra *e, char *const *x, char *const *y, char *const *out, size_t n) {
+static void combine(World *w, Agent *body, const ReduceExtra *e, char *const *x, char *const *y,
+                    char *const *out, size_t n) {
   if (e->fast) {
-    e->fast(out[0], e->fast_swapped ? y[0] : x[0], e->fast_swapped ? x[0] : y[0], NULL, STRIDE_A | STRIDE_B, n);
+    e->fast(out[0], e->fast_swapped ? y[0] : x[0], e->fast_swapped ? x[0] : y[0], NULL, STRIDE_A | STRIDE_B,
+            n);
     return;
   }
   for (size_t k = 0; k < n; k += 64) {
@@ -234,7 +238,10 @@ static char *by_step(const Agent *a, const ReduceExtra *e, uint32_t q, char *buf
     return buf;
   }
   if (e->outer == 1) return p;
-  NdCopy nd = {.rank = 3, .shape = {e->k, e->outer, e->inner}, .rs = {lanes, e->inner, 1}, .as = {e->inner, e->k * e->inner, 1}};
+  NdCopy nd = {.rank = 3,
+               .shape = {e->k, e->outer, e->inner},
+               .rs = {lanes, e->inner, 1},
+               .as = {e->inner, e->k * e->inner, 1}};
   if (e->inner == 1) nd.rank = 2;
   interp_nd_copy(&nd, buf, p, r.esize);
   return buf;
@@ -245,7 +252,8 @@ Step x_reduce(World *w, Agent *a, const Ins *i) {
   const size_t lanes = (size_t)(e->outer * e->inner);
   char *cur[MAX_OPERANDS], *in[MAX_OPERANDS], *right[MAX_OPERANDS], *spare[MAX_OPERANDS];
   if (e->count > MAX_OPERANDS) {
-    interp_fault(w, FAULT_UNSUPPORTED, i->op->loc, LOC_NONE, "a reduction of more than %d tiles", MAX_OPERANDS);
+    interp_fault(w, FAULT_UNSUPPORTED, i->op->loc, LOC_NONE, "a reduction of more than %d tiles",
+                 MAX_OPERANDS);
     w->stop = true;
     return SWITCH;
   }
@@ -316,7 +324,9 @@ Step x_scan(World *w, Agent *a, const Ins *i) {
     if (s) combine(w, &body, e, x, y, r, lanes);
   }
   for (uint32_t q = 0; q < e->count && e->outer != 1; q++) {
-    NdCopy nd = {.rank = 3, .shape = {e->outer, e->k, e->inner}, .rs = {e->k * e->inner, e->inner, 1},
+    NdCopy nd = {.rank = 3,
+                 .shape = {e->outer, e->k, e->inner},
+                 .rs = {e->k * e->inner, e->inner, 1},
                  .as = {e->inner, (int64_t)lanes, 1}};
     interp_nd_copy(&nd, interp_at(a, e->out[q]), out[q], e->in[q].esize);
   }
@@ -327,12 +337,14 @@ Step x_scan(World *w, Agent *a, const Ins *i) {
 // ---- products --------------------------------------------------------------------------------------------------------------
 // c[m n] += a[m k] b[k n], four rows at a time.
 #define MATMUL(NAME, T, A) \
-  static void NAME(T *restrict c, const A *restrict a, const A *restrict b, int64_t m, int64_t n, int64_t k) { \
+  static void NAME(T *restrict c, const A *restrict a, const A *restrict b, int64_t m, int64_t n, \
+                   int64_t k) { \
     int64_t i = 0; \
     for (; i + 4 <= m; i += 4) { \
       T *c0 = c + i * n, *c1 = c0 + n, *c2 = c1 + n, *c3 = c2 + n; \
       for (int64_t p = 0; p < k; p++) { \
-        const T a0 = (T)a[i * k + p], a1 = (T)a[(i + 1) * k + p], a2 = (T)a[(i + 2) * k + p], a3 = (T)a[(i + 3) * k + p]; \
+        const T a0 = (T)a[i * k + p], a1 = (T)a[(i + 1) * k + p], a2 = (T)a[(i + 2) * k + p], \
+                a3 = (T)a[(i + 3) * k + p]; \
         const A *row = b + p * n; \
         for (int64_t j = 0; j < n; j++) { \
           const T x = (T)row[j]; \
@@ -414,7 +426,8 @@ static void product(World *w, const DotExtra *x, char *r, const char *c, const c
 
 Step x_dot(World *w, Agent *a, const Ins *i) {
   const DotExtra *x = i->extra;
-  const size_t na = (size_t)(x->m * x->k) * ir_dtypes[x->a].bytes, nb = (size_t)(x->k * x->n) * ir_dtypes[x->b].bytes,
+  const size_t na = (size_t)(x->m * x->k) * ir_dtypes[x->a].bytes,
+               nb = (size_t)(x->k * x->n) * ir_dtypes[x->b].bytes,
                nc = (size_t)(x->m * x->n) * ir_dtypes[x->c].bytes;
   // Operands that are the same everywhere are spread out behind the product's own scratch.
   const size_t bt = (size_t)x->batch;
@@ -430,8 +443,10 @@ Step x_dot(World *w, Agent *a, const Ins *i) {
 }
 
 Step x_dot_mem(World *w, Agent *a, const Ins *i) {
-  const IrType *tc = ir_operand(i->op, 0)->type, *ta = ir_operand(i->op, 1)->type, *tb = ir_operand(i->op, 2)->type;
-  char *c = *(char **)interp_at(a, i->a), *pa = *(char **)interp_at(a, i->b), *pb = *(char **)interp_at(a, i->c);
+  const IrType *tc = ir_operand(i->op, 0)->type, *ta = ir_operand(i->op, 1)->type,
+               *tb = ir_operand(i->op, 2)->type;
+  char *c = *(char **)interp_at(a, i->a), *pa = *(char **)interp_at(a, i->b),
+       *pb = *(char **)interp_at(a, i->c);
   const DotExtra x = {1, tc->shape[0], tc->shape[1], ta->shape[1], ta->dtype, tb->dtype, tc->dtype};
   const size_t nc = (size_t)(x.m * x.n) * ir_dtypes[x.c].bytes;
   interp_mem_range(w, a, i, pa, (size_t)(x.m * x.k) * ir_dtypes[x.a].bytes, ACC_READ, 0);

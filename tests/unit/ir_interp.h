@@ -33,16 +33,20 @@ static inline void run_open(Run *r, const char *text, int ranks) {
   if (ir_parse(&r->arena, ir_ctx_new(&r->arena), &r->diags, "k", text, strlen(text), &r->module) != ST_OK ||
       ir_verify(r->module, &r->diags) != ST_OK)
     fail_msg("%s", diags_render(&r->diags, &r->arena));
-  r->config = (InterpConfig){.arena = &r->arena, .module = r->module, .ranks = ranks, .memory = r->memory, .cmds = r->cmds};
+  r->config = (InterpConfig){
+      .arena = &r->arena, .module = r->module, .ranks = ranks, .memory = r->memory, .cmds = r->cmds};
 }
 
-static inline InterpMemory *run_memory(Run *r, void *p, size_t bytes, const char *name, int rank, int segment) {
+static inline InterpMemory *run_memory(Run *r, void *p, size_t bytes, const char *name, int rank,
+                                       int segment) {
   InterpMemory *m = &r->memory[r->config.nmemory++];
-  *m = (InterpMemory){.base = p, .bytes = bytes, .name = name, .rank = rank, .segment = segment, .initialised = true};
+  *m = (InterpMemory){
+      .base = p, .bytes = bytes, .name = name, .rank = rank, .segment = segment, .initialised = true};
   return m;
 }
 
-static inline InterpCmd *run_launch(Run *r, int rank, const char *kernel, uint32_t grid, const InterpArg *args) {
+static inline InterpCmd *run_launch(Run *r, int rank, const char *kernel, uint32_t grid,
+                                    const InterpArg *args) {
   InterpCmd *c = &r->cmds[r->config.ncmds++];
   *c = (InterpCmd){.kind = INTERP_LAUNCH, .rank = rank, .grid = {grid, 1, 1}, .args = args};
   c->func = ir_func_find(r->module, str_cstr(ir_strings(r->module->ctx), kernel));
@@ -52,7 +56,8 @@ static inline InterpCmd *run_launch(Run *r, int rank, const char *kernel, uint32
 
 static inline InterpCmd *run_copy(Run *r, int rank, int stream, void *dst, const void *src, size_t bytes) {
   InterpCmd *c = &r->cmds[r->config.ncmds++];
-  *c = (InterpCmd){.kind = INTERP_COPY, .rank = rank, .stream = stream, .dst = dst, .src = src, .bytes = bytes};
+  *c = (InterpCmd){
+      .kind = INTERP_COPY, .rank = rank, .stream = stream, .dst = dst, .src = src, .bytes = bytes};
   return c;
 }
 
@@ -60,7 +65,8 @@ static inline const char *run_findings(Run *r) {
   char *s = arena_printf(&r->arena, "status %s", status_name(r->result.status));
   for (int k = 0; k < r->result.nfindings; k++) {
     const InterpFinding *f = &r->result.findings[k];
-    s = arena_printf(&r->arena, "%s\n  %s, line %u and %u: %s", s, interp_fault_names[f->fault], f->here.line, f->other.line, f->text);
+    s = arena_printf(&r->arena, "%s\n  %s, line %u and %u: %s", s, interp_fault_names[f->fault], f->here.line,
+                     f->other.line, f->text);
   }
   return s;
 }
@@ -76,7 +82,8 @@ static inline void run_fails(Run *r, Status s, InterpFault fault, const char *wo
     fail_msg("expected %s and a %s fault: %s", status_name(s), interp_fault_names[fault], run_findings(r));
   char *copy = arena_strdup(&r->arena, words), *save = NULL;
   for (char *word = strtok_r(copy, "|", &save); word; word = strtok_r(NULL, "|", &save)) {
-    if (!strstr(r->result.findings[0].text, word)) fail_msg("no '%s' in: %s", word, r->result.findings[0].text);
+    if (!strstr(r->result.findings[0].text, word))
+      fail_msg("no '%s' in: %s", word, r->result.findings[0].text);
   }
 }
 

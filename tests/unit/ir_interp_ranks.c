@@ -66,7 +66,8 @@ static void gather_open(Run *r, Gather *d, const char *text, int ranks) {
     run_memory(r, d->g[k], sizeof(float) * CHUNK * (size_t)ranks, "g", k, 0)->initialised = false;
     run_memory(r, d->flag[k], sizeof d->flag[k], "flag", k, 1);
     run_memory(r, d->out[k], sizeof(float) * CHUNK * (size_t)ranks, "out", k, -1);
-    d->args[k][0].p = d->x[k], d->args[k][1].p = d->g[k], d->args[k][2].p = d->flag[k], d->args[k][3].p = d->out[k];
+    d->args[k][0].p = d->x[k], d->args[k][1].p = d->g[k], d->args[k][2].p = d->flag[k],
+    d->args[k][3].p = d->out[k];
     run_launch(r, k, "gather", 1, d->args[k]);
   }
 }
@@ -118,20 +119,22 @@ static void test_ring(void **state) {
   for (int ranks = 2; ranks <= 8; ranks *= 2) {
     for (uint64_t seed = 0; seed < 4; seed++) {
       Run r;
-      run_open(&r,
-               HEAD "kernel @ring(%w: ptr<i64>, %sum: ptr<i64>) {\n"
-                    "  %me = rank : i32\n  %world = num_ranks : i32\n  %z = const {value=0} : i32\n  %one = const {value=1} : i32\n"
-                    "  %three = const {value=3} : i32\n  %right0 = add %me, %one : i32\n  %right = rem_s %right0, %world : i32\n"
-                    "  %box = ptr_add %w, %one : ptr<i64>\n  %o64 = const {value=1} : i64\n"
-                    "  %first = cmp %me, %z {cmp=eq} : i1\n"
-                    "  for %z, %three, %one { (%i: i32) %i1 = add %i, %one : i32\n %e = ext_s %i1 : i64\n %m64 = ext_s %me : i64\n"
-                    "    %got = if %first : i64 { %v0 = load %sum, _, _ : i64\n yield %v0 } { %t = wait %w, _, %e {cmp=sge, order=acquire, scope=sys} : token\n"
-                    "      %b = consume %box, %t : ptr<i64>\n %v1 = load %b, _, _ : i64\n yield %v1 }\n"
-                    "    %v2 = add %got, %m64 : i64\n %there = symm_at %box, %right : ptr<i64>\n store %there, %v2, _\n"
-                    "    signal %w, %e, %right {sigop=set, order=release, scope=sys}\n"
-                    "    if %first { %t2 = wait %w, _, %e {cmp=sge, order=acquire, scope=sys} : token\n %v3 = load %box, _, _ : i64\n store %sum, %v3, _\n yield }"
-                    " { yield }\n    yield }\n  return\n}\n",
-               ranks);
+      run_open(
+          &r,
+          HEAD
+          "kernel @ring(%w: ptr<i64>, %sum: ptr<i64>) {\n"
+          "  %me = rank : i32\n  %world = num_ranks : i32\n  %z = const {value=0} : i32\n  %one = const {value=1} : i32\n"
+          "  %three = const {value=3} : i32\n  %right0 = add %me, %one : i32\n  %right = rem_s %right0, %world : i32\n"
+          "  %box = ptr_add %w, %one : ptr<i64>\n  %o64 = const {value=1} : i64\n"
+          "  %first = cmp %me, %z {cmp=eq} : i1\n"
+          "  for %z, %three, %one { (%i: i32) %i1 = add %i, %one : i32\n %e = ext_s %i1 : i64\n %m64 = ext_s %me : i64\n"
+          "    %got = if %first : i64 { %v0 = load %sum, _, _ : i64\n yield %v0 } { %t = wait %w, _, %e {cmp=sge, order=acquire, scope=sys} : token\n"
+          "      %b = consume %box, %t : ptr<i64>\n %v1 = load %b, _, _ : i64\n yield %v1 }\n"
+          "    %v2 = add %got, %m64 : i64\n %there = symm_at %box, %right : ptr<i64>\n store %there, %v2, _\n"
+          "    signal %w, %e, %right {sigop=set, order=release, scope=sys}\n"
+          "    if %first { %t2 = wait %w, _, %e {cmp=sge, order=acquire, scope=sys} : token\n %v3 = load %box, _, _ : i64\n store %sum, %v3, _\n yield }"
+          " { yield }\n    yield }\n  return\n}\n",
+          ranks);
       memset(word, 0, sizeof word);
       memset(sum, 0, sizeof sum);
       static InterpArg args[RANKS][2];
@@ -176,21 +179,24 @@ static void test_wrong_value(void **state) {
   static int64_t flag[2][1];
   static InterpArg args[2][1];
   Run r;
-  run_open(&r,
-           HEAD "kernel @k(%f: ptr<i64>) {\n  %me = rank : i32\n  %o = const {value=1} : i32\n  %peer = xor %me, %o : i32\n"
-                "  %three = const {value=3} : i64\n  %seven = const {value=7} : i64\n"
-                "  release %f, %three, %peer {sigop=set, scope=sys}\n"
-                "  %t = acquire %f, %seven {cmp=sge, scope=sys, label=\"channel 0\"} : token\n  return\n}\n",
-           2);
+  run_open(
+      &r,
+      HEAD
+      "kernel @k(%f: ptr<i64>) {\n  %me = rank : i32\n  %o = const {value=1} : i32\n  %peer = xor %me, %o : i32\n"
+      "  %three = const {value=3} : i64\n  %seven = const {value=7} : i64\n"
+      "  release %f, %three, %peer {sigop=set, scope=sys}\n"
+      "  %t = acquire %f, %seven {cmp=sge, scope=sys, label=\"channel 0\"} : token\n  return\n}\n",
+      2);
   for (int k = 0; k < 2; k++) {
     flag[k][0] = 0;
     run_memory(&r, flag[k], sizeof flag[k], "flag", k, 0);
     args[k][0].p = flag[k];
     run_launch(&r, k, "k", 1, args[k]);
   }
-  run_fails(&r, ST_DEADLINE, FAULT_DEADLOCK,
-            "rank 0, instance (0, 0, 0) waits at k:9 (channel 0) for flag[0] of rank 0 >= 7, sees 3, last written by rank 1, instance (0, 0, 0) at "
-            "k:8|last written by rank 0");
+  run_fails(
+      &r, ST_DEADLINE, FAULT_DEADLOCK,
+      "rank 0, instance (0, 0, 0) waits at k:9 (channel 0) for flag[0] of rank 0 >= 7, sees 3, last written by rank 1, instance (0, 0, 0) at "
+      "k:8|last written by rank 0");
   run_close(&r);
 }
 
@@ -200,18 +206,21 @@ static void test_resident(void **state) {
   static int64_t flag[8];
   for (int resident = 0; resident <= 8; resident += 4) {
     Run r;
-    run_open(&r,
-             HEAD "kernel @chain(%f: ptr<i64>) {\n  %p = program_id {axis=0} : i32\n  %n = num_programs {axis=0} : i32\n  %o = const {value=1} : i32\n"
-                  "  %e = const {value=1} : i64\n  %q = add %p, %o : i32\n  %last = cmp %q, %n {cmp=eq} : i1\n"
-                  "  if %last { yield } { %fq = ptr_add %f, %q : ptr<i64>\n %t = acquire %fq, %e {cmp=sge, scope=gpu} : token\n yield }\n"
-                  "  %fp = ptr_add %f, %p : ptr<i64>\n  release %fp, %e, _ {sigop=set, scope=gpu}\n  return\n}\n",
-             1);
+    run_open(
+        &r,
+        HEAD
+        "kernel @chain(%f: ptr<i64>) {\n  %p = program_id {axis=0} : i32\n  %n = num_programs {axis=0} : i32\n  %o = const {value=1} : i32\n"
+        "  %e = const {value=1} : i64\n  %q = add %p, %o : i32\n  %last = cmp %q, %n {cmp=eq} : i1\n"
+        "  if %last { yield } { %fq = ptr_add %f, %q : ptr<i64>\n %t = acquire %fq, %e {cmp=sge, scope=gpu} : token\n yield }\n"
+        "  %fp = ptr_add %f, %p : ptr<i64>\n  release %fp, %e, _ {sigop=set, scope=gpu}\n  return\n}\n",
+        1);
     memset(flag, 0, sizeof flag);
     run_memory(&r, flag, sizeof flag, "f", 0, -1);
     run_launch(&r, 0, "chain", 8, (InterpArg[]){{.p = flag}});
     r.config.resident = resident;
     if (resident == 4)
-      run_fails(&r, ST_DEADLINE, FAULT_DEADLOCK, "4 instances of chain on rank 0 cannot start, because 4 are the most");
+      run_fails(&r, ST_DEADLINE, FAULT_DEADLOCK,
+                "4 instances of chain on rank 0 cannot start, because 4 are the most");
     else
       run_ok(&r);
     run_close(&r);
@@ -222,26 +231,31 @@ static void test_polling_deadlock(void **state) {
   (void)state;
   static int32_t w[2];
   Run r;
-  run_open(&r,
-           HEAD "kernel @k(%p: ptr<i32>) {\n  %z = const {value=0} : i32\n  %t = tid : thread i32\n  %zt = to_thread %z : thread i32\n"
-                "  %pt = to_thread %p : thread ptr<i32>\n  %c = cmp %t, %zt {cmp=eq} : thread i1\n"
-                "  if %c { while { %v = load %pt, _, _ {order=acquire, scope=sys} : thread i32\n %go = cmp %v, %zt {cmp=eq} : thread i1\n"
-                "    cond_yield %go } { yield }\n yield } { yield }\n  return\n}\n",
-           1);
+  run_open(
+      &r,
+      HEAD
+      "kernel @k(%p: ptr<i32>) {\n  %z = const {value=0} : i32\n  %t = tid : thread i32\n  %zt = to_thread %z : thread i32\n"
+      "  %pt = to_thread %p : thread ptr<i32>\n  %c = cmp %t, %zt {cmp=eq} : thread i1\n"
+      "  if %c { while { %v = load %pt, _, _ {order=acquire, scope=sys} : thread i32\n %go = cmp %v, %zt {cmp=eq} : thread i1\n"
+      "    cond_yield %go } { yield }\n yield } { yield }\n  return\n}\n",
+      1);
   run_memory(&r, w, sizeof w, "w", 0, -1);
   run_launch(&r, 0, "k", 1, (InterpArg[]){{.p = w}});
-  run_fails(&r, ST_DEADLINE, FAULT_DEADLOCK, "rank 0, instance (0, 0, 0), warp 0 waits at k:8 in a polling loop on w[0] of rank 0, sees 0");
+  run_fails(&r, ST_DEADLINE, FAULT_DEADLOCK,
+            "rank 0, instance (0, 0, 0), warp 0 waits at k:8 in a polling loop on w[0] of rank 0, sees 0");
   run_close(&r);
 }
 
 static void test_step_limit(void **state) {
   (void)state;
   Run r;
-  run_open(&r,
-           HEAD "kernel @k(%n: i32) {\n  %z = const {value=0} : i32\n  %o = const {value=1} : i32\n"
-                "  %x = while %z : i32 { (%a: i32) %t = const {value=1} : i1\n cond_yield %t, %a } { (%b: i32) %c = add %b, %o : i32\n yield %c }\n"
-                "  return\n}\n",
-           1);
+  run_open(
+      &r,
+      HEAD
+      "kernel @k(%n: i32) {\n  %z = const {value=0} : i32\n  %o = const {value=1} : i32\n"
+      "  %x = while %z : i32 { (%a: i32) %t = const {value=1} : i1\n cond_yield %t, %a } { (%b: i32) %c = add %b, %o : i32\n yield %c }\n"
+      "  return\n}\n",
+      1);
   run_launch(&r, 0, "k", 1, (InterpArg[]){{.i = 1}});
   r.config.max_steps = 100000;
   run_fails(&r, ST_LIMIT, FAULT_LIMIT, "was stopped after 10000|at k:5");
@@ -257,18 +271,20 @@ static void test_copy_engine(void **state) {
   static int64_t epoch[4], flag[4][4];
   for (uint64_t seed = 0; seed < 6; seed++) {
     Run r;
-    run_open(&r,
-             HEAD "kernel @advance(%e: ptr<i64>) {\n  %o = const {value=1} : i64\n  %v = load %e, _, _ : i64\n  %w = add %v, %o : i64\n"
-                  "  store %e, %w, _\n  return\n}\n"
-                  "kernel @use(%g: ptr<f32>, %out: ptr<f32>, %f: ptr<i64>, %e: ptr<i64>) {\n"
-                  "  %p = program_id {axis=0} : i32\n  %t = load %e, _, _ : i64\n  %n = const {value=5000} : i32\n  %fp = ptr_add %f, %p : ptr<i64>\n"
-                  "  %tok = acquire %fp, %t {cmp=sge, scope=sys} : token\n"
-                  "  %r = arange {start=0, end=8192} : tile<8192xi32>\n  %ns = splat %n : tile<8192xi32>\n  %m = cmp %r, %ns {cmp=slt} : tile<8192xi1>\n"
-                  "  %b = mul %p, %n : i32\n  %gb = ptr_add %g, %b : ptr<f32>\n  %gs = splat %gb : tile<8192xptr<f32>>\n"
-                  "  %gp = ptr_add %gs, %r : tile<8192xptr<f32>>\n  %v = load %gp, %m, _ : tile<8192xf32>\n  %w = fadd %v, %v : tile<8192xf32>\n"
-                  "  %ob = ptr_add %out, %b : ptr<f32>\n  %os = splat %ob : tile<8192xptr<f32>>\n  %op = ptr_add %os, %r : tile<8192xptr<f32>>\n"
-                  "  store %op, %w, %m\n  return\n}\n",
-             4);
+    run_open(
+        &r,
+        HEAD
+        "kernel @advance(%e: ptr<i64>) {\n  %o = const {value=1} : i64\n  %v = load %e, _, _ : i64\n  %w = add %v, %o : i64\n"
+        "  store %e, %w, _\n  return\n}\n"
+        "kernel @use(%g: ptr<f32>, %out: ptr<f32>, %f: ptr<i64>, %e: ptr<i64>) {\n"
+        "  %p = program_id {axis=0} : i32\n  %t = load %e, _, _ : i64\n  %n = const {value=5000} : i32\n  %fp = ptr_add %f, %p : ptr<i64>\n"
+        "  %tok = acquire %fp, %t {cmp=sge, scope=sys} : token\n"
+        "  %r = arange {start=0, end=8192} : tile<8192xi32>\n  %ns = splat %n : tile<8192xi32>\n  %m = cmp %r, %ns {cmp=slt} : tile<8192xi1>\n"
+        "  %b = mul %p, %n : i32\n  %gb = ptr_add %g, %b : ptr<f32>\n  %gs = splat %gb : tile<8192xptr<f32>>\n"
+        "  %gp = ptr_add %gs, %r : tile<8192xptr<f32>>\n  %v = load %gp, %m, _ : tile<8192xf32>\n  %w = fadd %v, %v : tile<8192xf32>\n"
+        "  %ob = ptr_add %out, %b : ptr<f32>\n  %os = splat %ob : tile<8192xptr<f32>>\n  %op = ptr_add %os, %r : tile<8192xptr<f32>>\n"
+        "  store %op, %w, %m\n  return\n}\n",
+        4);
     memset(g, 0, sizeof g);
     memset(out, 0, sizeof out);
     memset(epoch, 0, sizeof epoch);
@@ -321,7 +337,8 @@ static void test_bounds(void **state) {
     c->args = (InterpArg[]){{.p = x[0]}, {.i = 100}, {.i = 1}};
     run_ok(&r);
     c->args = (InterpArg[]){{.p = x[0]}, {.i = 101}, {.i = 1}};
-    run_fails(&r, ST_INVALID, FAULT_BOUNDS, "rank 0, instance (0, 0, 0) reads x[100] of rank 1, which has 100 elements");
+    run_fails(&r, ST_INVALID, FAULT_BOUNDS,
+              "rank 0, instance (0, 0, 0) reads x[100] of rank 1, which has 100 elements");
     assert_int_equal(r.result.findings[0].here.line, 9);
     c->args = (InterpArg[]){{.p = x[0]}, {.i = 1}, {.i = 2}};
     run_fails(&r, ST_INVALID, FAULT_BOUNDS, "names rank 2 of 2");
@@ -337,9 +354,15 @@ static void test_bounds(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_all_gather), cmocka_unit_test(test_seeds), cmocka_unit_test(test_ring), cmocka_unit_test(test_dropped_signal),
-      cmocka_unit_test(test_wrong_value), cmocka_unit_test(test_resident), cmocka_unit_test(test_polling_deadlock),
-      cmocka_unit_test(test_step_limit), cmocka_unit_test(test_copy_engine), cmocka_unit_test(test_bounds)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_all_gather),
+                                     cmocka_unit_test(test_seeds),
+                                     cmocka_unit_test(test_ring),
+                                     cmocka_unit_test(test_dropped_signal),
+                                     cmocka_unit_test(test_wrong_value),
+                                     cmocka_unit_test(test_resident),
+                                     cmocka_unit_test(test_polling_deadlock),
+                                     cmocka_unit_test(test_step_limit),
+                                     cmocka_unit_test(test_copy_engine),
+                                     cmocka_unit_test(test_bounds)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,21 +14,25 @@ static int bytes_of(const char *dtype) {
 }
 
 // Loads a tile a0, a1, a2 of each of three buffers, runs `body`, which defines %r, and stores it.
-static void run_body(Run *r, const char *in, const char *out, const char *body, void *a, void *b, void *c, void *res) {
+static void run_body(Run *r, const char *in, const char *out, const char *body, void *a, void *b, void *c,
+                     void *res) {
   char text[4096];
   const char *const names[] = {"a", "b", "c"};
-  int n = snprintf(text, sizeof text, HEAD "kernel @k(%%pa: ptr<%s>, %%pb: ptr<%s>, %%pc: ptr<%s>, %%pr: ptr<%s>) {\n"
-                                           "  %%i = arange {start=0, end=256} : tile<256xi32>\n",
+  int n = snprintf(text, sizeof text,
+                   HEAD "kernel @k(%%pa: ptr<%s>, %%pb: ptr<%s>, %%pc: ptr<%s>, %%pr: ptr<%s>) {\n"
+                        "  %%i = arange {start=0, end=256} : tile<256xi32>\n",
                    in, in, in, out);
   for (int k = 0; k < 3; k++)
-    n += snprintf(text + n, sizeof text - (size_t)n,
-                  "  %%s%s = splat %%p%s : tile<256xptr<%s>>\n  %%q%s = ptr_add %%s%s, %%i : tile<256xptr<%s>>\n"
-                  "  %%%s = load %%q%s, _, _ : tile<256x%s>\n",
-                  names[k], names[k], in, names[k], names[k], in, names[k], names[k], in);
-  snprintf(text + n, sizeof text - (size_t)n,
-           "%s\n  %%sr = splat %%pr : tile<256xptr<%s>>\n  %%qr = ptr_add %%sr, %%i : tile<256xptr<%s>>\n  store %%qr, %%r, _\n"
-           "  return\n}\n",
-           body, out, out);
+    n += snprintf(
+        text + n, sizeof text - (size_t)n,
+        "  %%s%s = splat %%p%s : tile<256xptr<%s>>\n  %%q%s = ptr_add %%s%s, %%i : tile<256xptr<%s>>\n"
+        "  %%%s = load %%q%s, _, _ : tile<256x%s>\n",
+        names[k], names[k], in, names[k], names[k], in, names[k], names[k], in);
+  snprintf(
+      text + n, sizeof text - (size_t)n,
+      "%s\n  %%sr = splat %%pr : tile<256xptr<%s>>\n  %%qr = ptr_add %%sr, %%i : tile<256xptr<%s>>\n  store %%qr, %%r, _\n"
+      "  return\n}\n",
+      body, out, out);
   run_open(r, text, 1);
   void *const p[] = {a, b, c, res};
   InterpArg args[4];
@@ -36,7 +40,8 @@ static void run_body(Run *r, const char *in, const char *out, const char *body, 
     const int bytes = k == 3 ? bytes_of(out) : bytes_of(in);
     bool known = false;
     for (int q = 0; q < k; q++) known |= p[q] == p[k];
-    if (!known) run_memory(r, p[k], (size_t)N * (size_t)bytes, (const char *[]){"a", "b", "c", "r"}[k], 0, -1);
+    if (!known)
+      run_memory(r, p[k], (size_t)N * (size_t)bytes, (const char *[]){"a", "b", "c", "r"}[k], 0, -1);
     args[k].p = p[k];
   }
   run_launch(r, 0, "k", 1, args);
@@ -44,7 +49,9 @@ static void run_body(Run *r, const char *in, const char *out, const char *body, 
 }
 
 // ---- integers ----------------------------------------------------------------------------------------------------------
-static int64_t sx(uint64_t v, int bits) { return bits == 64 ? (int64_t)v : (int64_t)(v << (64 - bits)) >> (64 - bits); }
+static int64_t sx(uint64_t v, int bits) {
+  return bits == 64 ? (int64_t)v : (int64_t)(v << (64 - bits)) >> (64 - bits);
+}
 static uint64_t zx(uint64_t v, int bits) { return bits == 64 ? v : v & ((1ull << bits) - 1); }
 
 static uint64_t int_op(const char *op, uint64_t a, uint64_t b, int w) { // a, b: zero-extended
@@ -78,11 +85,15 @@ static uint64_t get(const void *p, int bytes, int k) {
   memcpy(&v, (const char *)p + (size_t)k * (size_t)bytes, (size_t)bytes);
   return v;
 }
-static void put(void *p, int bytes, int k, uint64_t v) { memcpy((char *)p + (size_t)k * (size_t)bytes, &v, (size_t)bytes); }
+static void put(void *p, int bytes, int k, uint64_t v) {
+  memcpy((char *)p + (size_t)k * (size_t)bytes, &v, (size_t)bytes);
+}
 
 static void fill_ints(void *p, int bytes, int bits, uint64_t seed) {
   Rng g = {seed};
-  const uint64_t edges[] = {0, 1, UINT64_MAX, 1ull << (bits - 1), (1ull << (bits - 1)) - 1, (uint64_t)bits, (uint64_t)bits - 1, 2, 3};
+  const uint64_t edges[] = {
+      0, 1, UINT64_MAX, 1ull << (bits - 1), (1ull << (bits - 1)) - 1, (uint64_t)bits, (uint64_t)bits - 1,
+      2, 3};
   for (int k = 0; k < N; k++) {
     const uint64_t x = rng_next(&g);
     put(p, bytes, k, zx(x % 3 == 0 ? edges[x / 3 % 9] : x % 3 == 1 ? x >> 32 & 15 : x >> 16, bits));
@@ -93,15 +104,18 @@ static void test_integers(void **state) {
   (void)state;
   static const char *const types[] = {"i1", "i8", "i16", "i32", "i64"};
   static const int bits[] = {1, 8, 16, 32, 64}, bytes[] = {1, 1, 2, 4, 8};
-  static const char *const ops[] = {"add", "sub", "mul", "div_s", "div_u", "rem_s", "rem_u", "mulhi_s", "mulhi_u", "and", "or", "xor",
-                                    "shl", "shr_s", "shr_u", "min_s", "max_s", "min_u", "max_u", "abs_s"};
+  static const char *const ops[] = {"add",     "sub",     "mul",   "div_s", "div_u", "rem_s", "rem_u",
+                                    "mulhi_s", "mulhi_u", "and",   "or",    "xor",   "shl",   "shr_s",
+                                    "shr_u",   "min_s",   "max_s", "min_u", "max_u", "abs_s"};
   static uint64_t a[N], b[N], r[N];
   for (int t = 0; t < 5; t++) {
     fill_ints(a, bytes[t], bits[t], 1);
     fill_ints(b, bytes[t], bits[t], 2);
     for (size_t o = 0; o < DT_COUNTOF(ops); o++) {
       char body[200];
-      snprintf(body, sizeof body, o + 1 == DT_COUNTOF(ops) ? "  %%r = %s %%a : tile<256x%s>" : "  %%r = %s %%a, %%b : tile<256x%s>",
+      snprintf(body, sizeof body,
+               o + 1 == DT_COUNTOF(ops) ? "  %%r = %s %%a : tile<256x%s>"
+                                        : "  %%r = %s %%a, %%b : tile<256x%s>",
                ops[o], types[t]);
       Run run;
       run_body(&run, types[t], types[t], body, a, b, b, r);
@@ -109,8 +123,8 @@ static void test_integers(void **state) {
         const uint64_t x = get(a, bytes[t], k), y = get(b, bytes[t], k), got = get(r, bytes[t], k);
         const uint64_t want = zx(int_op(ops[o], x, y, bits[t]), bits[t]);
         if (got != want)
-          fail_msg("%s %s: %llx, %llx gives %llx, not %llx", ops[o], types[t], (unsigned long long)x, (unsigned long long)y,
-                   (unsigned long long)got, (unsigned long long)want);
+          fail_msg("%s %s: %llx, %llx gives %llx, not %llx", ops[o], types[t], (unsigned long long)x,
+                   (unsigned long long)y, (unsigned long long)got, (unsigned long long)want);
       }
       run_close(&run);
     }
@@ -134,8 +148,9 @@ static void test_integer_comparisons(void **state) {
       for (int k = 0; k < N; k++) {
         const uint64_t x = get(a, bytes[t], k), y = get(b, bytes[t], k);
         const int64_t p = sx(x, bits[t]), q = sx(y, bits[t]);
-        const bool want[] = {x == y, x != y, p < q, p <= q, p > q, p >= q, x < y, x <= y, x > y, x >= y};
-        if (get(r, 1, k) != want[o]) fail_msg("cmp %s %s: %llx, %llx", cmps[o], types[t], (unsigned long long)x, (unsigned long long)y);
+        const bool want[] = {x == y, x != y, p<q, p <= q, p> q, p >= q, x<y, x <= y, x> y, x >= y};
+        if (get(r, 1, k) != want[o])
+          fail_msg("cmp %s %s: %llx, %llx", cmps[o], types[t], (unsigned long long)x, (unsigned long long)y);
       }
       run_close(&run);
     }
@@ -150,7 +165,8 @@ static void fill_floats(IrDtype d, void *p, uint64_t seed, bool specials) {
   const double edges[] = {0.0, -0.0, 1.0, -1.0, 0.5, 1e-3, NAN, INFINITY, -INFINITY, 3.0};
   for (int k = 0; k < N; k++) {
     const uint64_t x = rng_next(&g);
-    const double v = x % 4 == 0 && specials ? edges[x / 4 % 10] : ldexp(rng_unit(&g) * 2 - 1, (int)(x >> 20) % 6);
+    const double v =
+        x % 4 == 0 && specials ? edges[x / 4 % 10] : ldexp(rng_unit(&g) * 2 - 1, (int)(x >> 20) % 6);
     put(p, ir_dtypes[d].bytes, k, ir_float_bits(d, v));
   }
 }
@@ -177,8 +193,9 @@ static double flt_op(const char *op, double a, double b, double c, bool f64) {
 
 static void test_floats(void **state) {
   (void)state;
-  static const char *const ops[] = {"fadd", "fsub", "fmul", "fdiv", "frem", "fmin", "fmax", "fmin {nan=true}", "fmax {nan=true}", "fneg",
-                                    "fabs", "fma"};
+  static const char *const ops[] = {
+      "fadd", "fsub", "fmul", "fdiv", "frem", "fmin", "fmax", "fmin {nan=true}", "fmax {nan=true}",
+      "fneg", "fabs", "fma"};
   static uint64_t a[N], b[N], c[N], r[N];
   for (size_t t = 0; t < DT_COUNTOF(floats); t++) {
     const IrDtype d = floats[t];
@@ -192,12 +209,16 @@ static void test_floats(void **state) {
       char *attr = strchr(op, ' ');
       if (attr) *attr++ = 0;
       const int n = !strcmp(op, "fma") ? 3 : !strcmp(op, "fneg") || !strcmp(op, "fabs") ? 1 : 2;
-      snprintf(body, sizeof body, "  %%r = %s %s %s : tile<256x%s>", op, n == 3 ? "%a, %b, %c" : n == 2 ? "%a, %b" : "%a",
+      snprintf(body, sizeof body, "  %%r = %s %s %s : tile<256x%s>", op,
+               n == 3   ? "%a, %b, %c"
+               : n == 2 ? "%a, %b"
+                        : "%a",
                attr ? attr : "", ir_dtypes[d].name);
       Run run;
       run_body(&run, ir_dtypes[d].name, ir_dtypes[d].name, body, a, b, c, r);
       for (int k = 0; k < N; k++) {
-        const double x = ir_bits_float(d, get(a, bytes, k)), y = ir_bits_float(d, get(b, bytes, k)), z = ir_bits_float(d, get(c, bytes, k));
+        const double x = ir_bits_float(d, get(a, bytes, k)), y = ir_bits_float(d, get(b, bytes, k)),
+                     z = ir_bits_float(d, get(c, bytes, k));
         const double want = ir_bits_float(d, ir_float_bits(d, flt_op(ops[o], x, y, z, d == IR_f64)));
         const double got = ir_bits_float(d, get(r, bytes, k));
         if (!(isnan(want) && isnan(got)) && (got != want || signbit(got) != signbit(want)))
@@ -222,8 +243,9 @@ static void test_float_comparisons(void **state) {
       Run run;
       run_body(&run, ir_dtypes[d].name, "i1", body, a, b, b, r);
       for (int k = 0; k < N; k++) {
-        const double x = ir_bits_float(d, get(a, ir_dtypes[d].bytes, k)), y = ir_bits_float(d, get(b, ir_dtypes[d].bytes, k));
-        const bool want[] = {x == y, x != y, x < y, x <= y, x > y, x >= y};
+        const double x = ir_bits_float(d, get(a, ir_dtypes[d].bytes, k)),
+                     y = ir_bits_float(d, get(b, ir_dtypes[d].bytes, k));
+        const bool want[] = {x == y, x != y, x<y, x <= y, x> y, x >= y};
         assert_int_equal(get(r, 1, k), want[o]);
       }
       run_close(&run);
@@ -233,9 +255,12 @@ static void test_float_comparisons(void **state) {
 
 static void test_math(void **state) {
   (void)state;
-  static const struct { const char *name; double (*f)(double); } fns[] = {
-      {"exp", exp}, {"exp2", exp2}, {"log", log}, {"log2", log2}, {"sin", sin}, {"cos", cos}, {"tanh", tanh}, {"erf", erf},
-      {"sqrt", sqrt}, {"floor", floor}, {"ceil", ceil}, {"rint", rint}, {"trunc", trunc}};
+  static const struct {
+    const char *name;
+    double (*f)(double);
+  } fns[] = {{"exp", exp},   {"exp2", exp2}, {"log", log},    {"log2", log2}, {"sin", sin},
+             {"cos", cos},   {"tanh", tanh}, {"erf", erf},    {"sqrt", sqrt}, {"floor", floor},
+             {"ceil", ceil}, {"rint", rint}, {"trunc", trunc}};
   static uint64_t a[N], b[N], r[N];
   for (int t = 0; t < 2; t++) {
     const IrDtype d = t ? IR_f64 : IR_f32;
@@ -245,13 +270,20 @@ static void test_math(void **state) {
       const bool pow_ = o == DT_COUNTOF(fns), rs = o == DT_COUNTOF(fns) + 1;
       const char *name = pow_ ? "pow" : rs ? "rsqrt" : fns[o].name;
       char body[200];
-      snprintf(body, sizeof body, "  %%r = math %%a, %s {fn=%s} : tile<256x%s>", pow_ ? "%b" : "_", name, ir_dtypes[d].name);
+      snprintf(body, sizeof body, "  %%r = math %%a, %s {fn=%s} : tile<256x%s>", pow_ ? "%b" : "_", name,
+               ir_dtypes[d].name);
       Run run;
       run_body(&run, ir_dtypes[d].name, ir_dtypes[d].name, body, a, b, b, r);
       for (int k = 0; k < N; k++) {
-        const double x = ir_bits_float(d, get(a, ir_dtypes[d].bytes, k)), y = ir_bits_float(d, get(b, ir_dtypes[d].bytes, k));
-        const double exact = pow_ ? pow(x, y) : rs ? 1 / sqrt(x) : fns[o].f(x), want = t ? exact : (double)(float)exact, got = ir_bits_float(d, get(r, ir_dtypes[d].bytes, k));
-        if (!(isnan(want) && isnan(got)) && got != want && !(fabs(got - want) <= fabs(want) * (t ? 1e-13 : 3e-7) + (t ? 1e-14 : 3e-7)))
+        const double x = ir_bits_float(d, get(a, ir_dtypes[d].bytes, k)),
+                     y = ir_bits_float(d, get(b, ir_dtypes[d].bytes, k));
+        const double exact = pow_ ? pow(x, y)
+                             : rs ? 1 / sqrt(x)
+                                  : fns[o].f(x),
+                     want = t ? exact : (double)(float)exact,
+                     got = ir_bits_float(d, get(r, ir_dtypes[d].bytes, k));
+        if (!(isnan(want) && isnan(got)) && got != want &&
+            !(fabs(got - want) <= fabs(want) * (t ? 1e-13 : 3e-7) + (t ? 1e-14 : 3e-7)))
           fail_msg("%s(%g, %g) is %g, not %g", name, x, y, got, want);
       }
       run_close(&run);
@@ -296,9 +328,12 @@ static void test_integer_conversions(void **state) {
           // Exact in long double; one rounding to the type, checked by its neighbours.
           const long double exact = sign ? (long double)sx(x, fb) : (long double)x;
           const double got = ir_bits_float(d, get(r, ir_dtypes[d].bytes, k));
-          if (d == IR_f64) assert_true(got == (double)exact);
-          else if (d == IR_f32) assert_true(got == (double)(float)exact);
-          else if (fabsl(exact) <= 1ull << 53) assert_true(got == ir_bits_float(d, ir_float_bits(d, (double)exact)));
+          if (d == IR_f64)
+            assert_true(got == (double)exact);
+          else if (d == IR_f32)
+            assert_true(got == (double)(float)exact);
+          else if (fabsl(exact) <= 1ull << 53)
+            assert_true(got == ir_bits_float(d, ir_float_bits(d, (double)exact)));
         }
       }
     }
@@ -312,8 +347,10 @@ static void test_float_to_integer(void **state) {
     const IrDtype d = floats[f];
     fill_floats(d, a, 13, true);
     for (int k = 0; k < 40; k++) { // around the ends of each integer type
-      const double edge[] = {127, 128, -128, -129, 255, 256, 32767.5, 65535, 65536, -32769, 2147483647, 2147483648, -2147483649.0,
-                             4294967295.0, 4294967296.0, 0x1p63, -0x1p63, 0x1p64, 1e30, -1e30};
+      const double edge[] = {127,        128,        -128,          -129,         255,
+                             256,        32767.5,    65535,         65536,        -32769,
+                             2147483647, 2147483648, -2147483649.0, 4294967295.0, 4294967296.0,
+                             0x1p63,     -0x1p63,    0x1p64,        1e30,         -1e30};
       put(a, ir_dtypes[d].bytes, k, ir_float_bits(d, edge[k % 20]));
     }
     for (int t = 0; t < 5; t++) {
@@ -322,12 +359,14 @@ static void test_float_to_integer(void **state) {
         convert(sign ? "f2si" : "f2ui", d, ints[t], a, r);
         for (int k = 0; k < N; k++) {
           const double x = ir_bits_float(d, get(a, ir_dtypes[d].bytes, k));
-          const long double lo = sign ? -ldexpl(1, bits - 1) : 0, hi = sign ? ldexpl(1, bits - 1) - 1 : ldexpl(1, bits) - 1;
+          const long double lo = sign ? -ldexpl(1, bits - 1) : 0,
+                            hi = sign ? ldexpl(1, bits - 1) - 1 : ldexpl(1, bits) - 1;
           const long double tr = truncl(x), v = isnan(x) ? 0 : tr < lo ? lo : tr > hi ? hi : tr;
           const uint64_t want = zx(v < 0 ? (uint64_t)(int64_t)v : (uint64_t)v, bits);
           if (get(r, bytes, k) != want)
-            fail_msg("%s %s to %s: %g gives %llx, not %llx", sign ? "f2si" : "f2ui", ir_dtypes[d].name, ir_dtypes[ints[t]].name, x,
-                     (unsigned long long)get(r, bytes, k), (unsigned long long)want);
+            fail_msg("%s %s to %s: %g gives %llx, not %llx", sign ? "f2si" : "f2ui", ir_dtypes[d].name,
+                     ir_dtypes[ints[t]].name, x, (unsigned long long)get(r, bytes, k),
+                     (unsigned long long)want);
         }
       }
     }
@@ -345,10 +384,12 @@ static void test_float_conversions(void **state) {
       convert("fcast", from, to, a, r);
       if (ir_dtypes[to].bits < ir_dtypes[from].bits) convert("fcast", from, to, a, z);
       for (int k = 0; k < N; k++) {
-        const double x = ir_bits_float(from, get(a, ir_dtypes[from].bytes, k)), got = ir_bits_float(to, get(r, ir_dtypes[to].bytes, k));
+        const double x = ir_bits_float(from, get(a, ir_dtypes[from].bytes, k)),
+                     got = ir_bits_float(to, get(r, ir_dtypes[to].bytes, k));
         const double want = ir_bits_float(to, ir_float_bits(to, x));
         if (!(isnan(want) && isnan(got)) && (want != got || signbit(want) != signbit(got)))
-          fail_msg("%s to %s: %.17g gives %g, not %g", ir_dtypes[from].name, ir_dtypes[to].name, x, got, want);
+          fail_msg("%s to %s: %.17g gives %g, not %g", ir_dtypes[from].name, ir_dtypes[to].name, x, got,
+                   want);
       }
     }
   }
@@ -370,7 +411,8 @@ static void test_rounding_toward_zero(void **state) {
       if (isnan(x)) continue;
       const double next = ir_bits_float(to[t], get(r, bytes, k) + 1); // one code further from zero
       assert_true(fabs(y) <= fabs(x));
-      if (isfinite(x) && isfinite(next) && fabs(next) > fabs(y)) assert_true(fabs(next) > fabs(x) || fabs(y) == fabs(x));
+      if (isfinite(x) && isfinite(next) && fabs(next) > fabs(y))
+        assert_true(fabs(next) > fabs(x) || fabs(y) == fabs(x));
     }
     run_close(&run);
   }
@@ -394,7 +436,8 @@ static void test_select_and_uniform(void **state) {
              types[t], types[t], types[t]);
     Run run;
     run_body(&run, types[t], types[t], body, a, b, b, r);
-    for (int k = 0; k < N; k++) assert_true(get(r, bytes[t], k) == (k < 100 ? get(a, bytes[t], k) : k < 200 ? get(b, bytes[t], k) : 0));
+    for (int k = 0; k < N; k++)
+      assert_true(get(r, bytes[t], k) == (k < 100 ? get(a, bytes[t], k) : k < 200 ? get(b, bytes[t], k) : 0));
     run_close(&run);
   }
 }
@@ -406,41 +449,51 @@ static void test_shapes(void **state) {
   for (int k = 0; k < N; k++) a[k] = k * 7 + 1;
   Run run;
   // [16 16] transposed; [4 8 8] permuted; join, split; cat; broadcast along either axis.
-  run_body(&run, "i32", "i32",
-           "  %m = reshape %a : tile<16x16xi32>\n  %t = trans %m {perm=[1, 0]} : tile<16x16xi32>\n  %r = reshape %t : tile<256xi32>", a, a, a, r);
+  run_body(
+      &run, "i32", "i32",
+      "  %m = reshape %a : tile<16x16xi32>\n  %t = trans %m {perm=[1, 0]} : tile<16x16xi32>\n  %r = reshape %t : tile<256xi32>",
+      a, a, a, r);
   for (int k = 0; k < N; k++) assert_int_equal(r[k], a[k % 16 * 16 + k / 16]);
   run_close(&run);
-  run_body(&run, "i32", "i32",
-           "  %m = reshape %a : tile<4x8x8xi32>\n  %t = trans %m {perm=[2, 0, 1]} : tile<8x4x8xi32>\n  %r = reshape %t : tile<256xi32>", a, a,
-           a, r);
+  run_body(
+      &run, "i32", "i32",
+      "  %m = reshape %a : tile<4x8x8xi32>\n  %t = trans %m {perm=[2, 0, 1]} : tile<8x4x8xi32>\n  %r = reshape %t : tile<256xi32>",
+      a, a, a, r);
   for (int k = 0; k < N; k++) assert_int_equal(r[k], a[(k / 8 % 4) * 64 + (k % 8) * 8 + k / 32]);
   run_close(&run);
-  run_body(&run, "i32", "i32",
-           "  %m = reshape %a : tile<128x2xi32>\n  %x, %y = split %m : tile<128xi32>, tile<128xi32>\n  %j = join %y, %x : tile<128x2xi32>\n"
-           "  %r = reshape %j : tile<256xi32>",
-           a, a, a, r);
+  run_body(
+      &run, "i32", "i32",
+      "  %m = reshape %a : tile<128x2xi32>\n  %x, %y = split %m : tile<128xi32>, tile<128xi32>\n  %j = join %y, %x : tile<128x2xi32>\n"
+      "  %r = reshape %j : tile<256xi32>",
+      a, a, a, r);
   for (int k = 0; k < N; k++) assert_int_equal(r[k], a[k ^ 1]);
   run_close(&run);
-  run_body(&run, "i32", "i32",
-           "  %m = reshape %a : tile<128x2xi32>\n  %x, %y = split %m : tile<128xi32>, tile<128xi32>\n  %r = cat %x, %y : tile<256xi32>", a, a, a, r);
+  run_body(
+      &run, "i32", "i32",
+      "  %m = reshape %a : tile<128x2xi32>\n  %x, %y = split %m : tile<128xi32>, tile<128xi32>\n  %r = cat %x, %y : tile<256xi32>",
+      a, a, a, r);
   for (int k = 0; k < N; k++) assert_int_equal(r[k], a[k % 128 * 2 + k / 128]);
   run_close(&run);
-  run_body(&run, "i32", "i32",
-           "  %s = arange {start=3, end=19} : tile<16xi32>\n  %u = expand_dims %s {axis=0} : tile<1x16xi32>\n"
-           "  %v = expand_dims %s {axis=1} : tile<16x1xi32>\n  %ub = broadcast %u : tile<16x16xi32>\n  %vb = broadcast %v : tile<16x16xi32>\n"
-           "  %q = mul %ub, %vb : tile<16x16xi32>\n  %s2 = sub %q, %ub : tile<16x16xi32>\n  %r = reshape %s2 : tile<256xi32>",
-           a, a, a, r);
+  run_body(
+      &run, "i32", "i32",
+      "  %s = arange {start=3, end=19} : tile<16xi32>\n  %u = expand_dims %s {axis=0} : tile<1x16xi32>\n"
+      "  %v = expand_dims %s {axis=1} : tile<16x1xi32>\n  %ub = broadcast %u : tile<16x16xi32>\n  %vb = broadcast %v : tile<16x16xi32>\n"
+      "  %q = mul %ub, %vb : tile<16x16xi32>\n  %s2 = sub %q, %ub : tile<16x16xi32>\n  %r = reshape %s2 : tile<256xi32>",
+      a, a, a, r);
   for (int k = 0; k < N; k++) assert_int_equal(r[k], (k % 16 + 3) * (k / 16 + 3) - (k % 16 + 3));
   run_close(&run);
-  run_body(&run, "i32", "i32",
-           "  %k = const {value=255} : tile<256xi32>\n  %j = sub %k, %i : tile<256xi32>\n  %r = gather %a, %j {axis=0} : tile<256xi32>", a, a, a, r);
+  run_body(
+      &run, "i32", "i32",
+      "  %k = const {value=255} : tile<256xi32>\n  %j = sub %k, %i : tile<256xi32>\n  %r = gather %a, %j {axis=0} : tile<256xi32>",
+      a, a, a, r);
   for (int k = 0; k < N; k++) assert_int_equal(r[k], a[255 - k]);
   run_close(&run);
-  run_body(&run, "i32", "i32",
-           "  %m = reshape %a : tile<16x16xi32>\n  %s = arange {start=1, end=17} : tile<16xi32>\n  %u = expand_dims %s {axis=0} : tile<1x16xi32>\n"
-           "  %ub = broadcast %u : tile<16x16xi32>\n  %f = const {value=15} : tile<16x16xi32>\n  %ix = and %ub, %f : tile<16x16xi32>\n"
-           "  %g = gather %m, %ix {axis=1} : tile<16x16xi32>\n  %r = reshape %g : tile<256xi32>",
-           a, a, a, r);
+  run_body(
+      &run, "i32", "i32",
+      "  %m = reshape %a : tile<16x16xi32>\n  %s = arange {start=1, end=17} : tile<16xi32>\n  %u = expand_dims %s {axis=0} : tile<1x16xi32>\n"
+      "  %ub = broadcast %u : tile<16x16xi32>\n  %f = const {value=15} : tile<16x16xi32>\n  %ix = and %ub, %f : tile<16x16xi32>\n"
+      "  %g = gather %m, %ix {axis=1} : tile<16x16xi32>\n  %r = reshape %g : tile<256xi32>",
+      a, a, a, r);
   for (int k = 0; k < N; k++) assert_int_equal(r[k], a[k / 16 * 16 + (k % 16 + 1) % 16]);
   run_close(&run);
   for (int k = 0; k < N; k++) a[k] = k * k % 300 - 20;
@@ -462,15 +515,16 @@ static void test_reductions(void **state) {
   for (int axis = 0; axis < 2; axis++) {
     char body[900];
     // The sum (one op), and a maximum written with comparison and choice (any body).
-    snprintf(body, sizeof body,
-             "  %%m = reshape %%a : tile<8x32xf32>\n"
-             "  %%s = reduce %%m {axis=%d} : tile<%dxf32> { (%%x: f32, %%y: f32) %%z = fadd %%x, %%y : f32\n yield %%z }\n"
-             "  %%e = expand_dims %%s {axis=%d} : tile<%sxf32>\n  %%b1 = broadcast %%e : tile<8x32xf32>\n"
-             "  %%h = reduce %%m {axis=%d} : tile<%dxf32> { (%%x2: f32, %%y2: f32) %%c2 = fcmp %%x2, %%y2 {fcmp=ogt} : i1\n"
-             "    %%z2 = select %%c2, %%x2, %%y2 : f32\n yield %%z2 }\n"
-             "  %%e2 = expand_dims %%h {axis=%d} : tile<%sxf32>\n  %%b2 = broadcast %%e2 : tile<8x32xf32>\n"
-             "  %%t = fmul %%b1, %%b2 : tile<8x32xf32>\n  %%r = reshape %%t : tile<256xf32>",
-             axis, axis ? 8 : 32, axis, axis ? "8x1" : "1x32", axis, axis ? 8 : 32, axis, axis ? "8x1" : "1x32");
+    snprintf(
+        body, sizeof body,
+        "  %%m = reshape %%a : tile<8x32xf32>\n"
+        "  %%s = reduce %%m {axis=%d} : tile<%dxf32> { (%%x: f32, %%y: f32) %%z = fadd %%x, %%y : f32\n yield %%z }\n"
+        "  %%e = expand_dims %%s {axis=%d} : tile<%sxf32>\n  %%b1 = broadcast %%e : tile<8x32xf32>\n"
+        "  %%h = reduce %%m {axis=%d} : tile<%dxf32> { (%%x2: f32, %%y2: f32) %%c2 = fcmp %%x2, %%y2 {fcmp=ogt} : i1\n"
+        "    %%z2 = select %%c2, %%x2, %%y2 : f32\n yield %%z2 }\n"
+        "  %%e2 = expand_dims %%h {axis=%d} : tile<%sxf32>\n  %%b2 = broadcast %%e2 : tile<8x32xf32>\n"
+        "  %%t = fmul %%b1, %%b2 : tile<8x32xf32>\n  %%r = reshape %%t : tile<256xf32>",
+        axis, axis ? 8 : 32, axis, axis ? "8x1" : "1x32", axis, axis ? 8 : 32, axis, axis ? "8x1" : "1x32");
     run_body(&run, "f32", "f32", body, a, a, a, r);
     for (int k = 0; k < N; k++) {
       double sum = 0, most = -1;
@@ -484,15 +538,16 @@ static void test_reductions(void **state) {
     run_close(&run);
   }
   // Largest element and its place, by branches; a program scalar captured from outside the region.
-  run_body(&run, "f32", "f32",
-           "  %one = const {value=1} : i32\n"
-           "  %m, %at = reduce %a, %i {axis=0} : f32, i32 { (%x: f32, %xi: i32, %y: f32, %yi: i32)\n"
-           "    %gt = fcmp %x, %y {fcmp=ogt} : i1\n"
-           "    %v, %w = if %gt : f32, i32 { yield %x, %xi } { %n = add %yi, %one : i32\n %p = sub %n, %one : i32\n yield %y, %p }\n"
-           "    yield %v, %w }\n"
-           "  %ms = splat %m : tile<256xf32>\n  %as = splat %at : tile<256xi32>\n  %eq = cmp %i, %as {cmp=eq} : tile<256xi1>\n"
-           "  %zero = const {value=0.0} : tile<256xf32>\n  %r = select %eq, %ms, %zero : tile<256xf32>",
-           a, a, a, r);
+  run_body(
+      &run, "f32", "f32",
+      "  %one = const {value=1} : i32\n"
+      "  %m, %at = reduce %a, %i {axis=0} : f32, i32 { (%x: f32, %xi: i32, %y: f32, %yi: i32)\n"
+      "    %gt = fcmp %x, %y {fcmp=ogt} : i1\n"
+      "    %v, %w = if %gt : f32, i32 { yield %x, %xi } { %n = add %yi, %one : i32\n %p = sub %n, %one : i32\n yield %y, %p }\n"
+      "    yield %v, %w }\n"
+      "  %ms = splat %m : tile<256xf32>\n  %as = splat %at : tile<256xi32>\n  %eq = cmp %i, %as {cmp=eq} : tile<256xi1>\n"
+      "  %zero = const {value=0.0} : tile<256xf32>\n  %r = select %eq, %ms, %zero : tile<256xf32>",
+      a, a, a, r);
   int best = 0;
   for (int k = 1; k < N; k++)
     if (a[k] > a[best]) best = k;
@@ -505,8 +560,10 @@ static void test_odd_reductions(void **state) {
   static uint16_t a[N], r[N];
   for (int k = 0; k < N; k++) a[k] = f16_from_f32((float)(k % 5));
   Run run; // f16 sums round at each step; small whole numbers stay exact
-  run_body(&run, "f16", "f16",
-           "  %s = reduce %a {axis=0} : f16 { (%x: f16, %y: f16) %z = fadd %x, %y : f16\n yield %z }\n  %r = splat %s : tile<256xf16>", a, a, a, r);
+  run_body(
+      &run, "f16", "f16",
+      "  %s = reduce %a {axis=0} : f16 { (%x: f16, %y: f16) %z = fadd %x, %y : f16\n yield %z }\n  %r = splat %s : tile<256xf16>",
+      a, a, a, r);
   int want = 0;
   for (int k = 0; k < N; k++) want += k % 5;
   assert_true(f16_to_f32(r[77]) == (float)want);
@@ -522,16 +579,24 @@ static void test_scans(void **state) {
     for (int form = 0; form < 3; form++) { // flat; along axis 0; along axis 1 with a body that is not one op
       char body[700];
       const char *add = "{ (%x: i32, %y: i32) %z = add %x, %y : i32\n yield %z }";
-      const char *odd = "{ (%x: i32, %y: i32) %two = const {value=2} : i32\n %t = mul %x, %two : i32\n %z = add %t, %y : i32\n"
-                        " %d = sub %z, %x : i32\n yield %d }";
-      snprintf(body, sizeof body, form ? "  %%m = reshape %%a : tile<16x16xi32>\n  %%s = scan %%m {axis=%d, reverse=%s} : tile<16x16xi32> %s\n"
-                                         "  %%r = reshape %%s : tile<256xi32>"
-                                       : "  %%m = reshape %%a : tile<256xi32>\n  %%r = scan %%m {axis=%d, reverse=%s} : tile<256xi32> %s",
-               form == 2, rev ? "true" : "false", form == 2 ? odd : add);
+      const char *odd =
+          "{ (%x: i32, %y: i32) %two = const {value=2} : i32\n %t = mul %x, %two : i32\n %z = add %t, %y : i32\n"
+          " %d = sub %z, %x : i32\n yield %d }";
+      snprintf(
+          body, sizeof body,
+          form
+              ? "  %%m = reshape %%a : tile<16x16xi32>\n  %%s = scan %%m {axis=%d, reverse=%s} : tile<16x16xi32> %s\n"
+                "  %%r = reshape %%s : tile<256xi32>"
+              : "  %%m = reshape %%a : tile<256xi32>\n  %%r = scan %%m {axis=%d, reverse=%s} : tile<256xi32> %s",
+          form == 2, rev ? "true" : "false", form == 2 ? odd : add);
       run_body(&run, "i32", "i32", body, a, a, a, r);
       for (int k = 0; k < N; k++) {
         int32_t want = 0;
-        const int step = form == 1 ? 16 : 1, n = form ? 16 : 256, at = form == 1 ? k / 16 : form == 2 ? k % 16 : k, base = k - at * step;
+        const int step = form == 1 ? 16 : 1, n = form ? 16 : 256,
+                  at = form == 1   ? k / 16
+                       : form == 2 ? k % 16
+                                   : k,
+                  base = k - at * step;
         for (int q = rev ? at : 0; q <= (rev ? n - 1 : at); q++) want += a[base + q * step];
         assert_int_equal(r[k], want);
       }
@@ -543,9 +608,13 @@ static void test_scans(void **state) {
 // ---- products --------------------------------------------------------------------------------------------------------------------
 static void test_dot(void **state) {
   (void)state;
-  static const struct { IrDtype ab, c; const char *an, *cn; } kinds[] = {
-      {IR_f32, IR_f32, "f32", "f32"},   {IR_f16, IR_f32, "f16", "f32"}, {IR_bf16, IR_f32, "bf16", "f32"}, {IR_f16, IR_f16, "f16", "f16"},
-      {IR_f8e4m3, IR_f32, "f8e4m3", "f32"}, {IR_f64, IR_f64, "f64", "f64"}, {IR_i8, IR_i32, "i8", "i32"}};
+  static const struct {
+    IrDtype ab, c;
+    const char *an, *cn;
+  } kinds[] = {{IR_f32, IR_f32, "f32", "f32"},       {IR_f16, IR_f32, "f16", "f32"},
+               {IR_bf16, IR_f32, "bf16", "f32"},     {IR_f16, IR_f16, "f16", "f16"},
+               {IR_f8e4m3, IR_f32, "f8e4m3", "f32"}, {IR_f64, IR_f64, "f64", "f64"},
+               {IR_i8, IR_i32, "i8", "i32"}};
   static uint64_t a[N], b[N], c[N];
   for (size_t t = 0; t < DT_COUNTOF(kinds); t++) {
     const IrDtype ab = kinds[t].ab, cd = kinds[t].c;
@@ -561,16 +630,19 @@ static void test_dot(void **state) {
       }
     }
     char text[3000];
-    snprintf(text, sizeof text,
-             HEAD "kernel @k(%%pa: ptr<%s>, %%pb: ptr<%s>, %%pc: ptr<%s>) {\n  %%i = arange {start=0, end=256} : tile<256xi32>\n"
-                  "  %%sa = splat %%pa : tile<256xptr<%s>>\n  %%qa = ptr_add %%sa, %%i : tile<256xptr<%s>>\n  %%la = load %%qa, _, _ : tile<256x%s>\n"
-                  "  %%sb = splat %%pb : tile<256xptr<%s>>\n  %%qb = ptr_add %%sb, %%i : tile<256xptr<%s>>\n  %%lb = load %%qb, _, _ : tile<256x%s>\n"
-                  "  %%ma = reshape %%la : tile<8x32x%s>\n  %%mb = reshape %%lb : tile<32x8x%s>\n  %%z = const {value=%s} : tile<8x8x%s>\n"
-                  "  %%d = dot %%ma, %%mb, %%z : tile<8x8x%s>\n  %%i64_ = arange {start=0, end=64} : tile<64xi32>\n"
-                  "  %%r = reshape %%d : tile<64x%s>\n  %%sc = splat %%pc : tile<64xptr<%s>>\n  %%qc = ptr_add %%sc, %%i64_ : tile<64xptr<%s>>\n"
-                  "  store %%qc, %%r, _\n  return\n}\n",
-             kinds[t].an, kinds[t].an, kinds[t].cn, kinds[t].an, kinds[t].an, kinds[t].an, kinds[t].an, kinds[t].an, kinds[t].an, kinds[t].an,
-             kinds[t].an, cd == IR_i32 ? "3" : "3.0", kinds[t].cn, kinds[t].cn, kinds[t].cn, kinds[t].cn, kinds[t].cn);
+    snprintf(
+        text, sizeof text,
+        HEAD
+        "kernel @k(%%pa: ptr<%s>, %%pb: ptr<%s>, %%pc: ptr<%s>) {\n  %%i = arange {start=0, end=256} : tile<256xi32>\n"
+        "  %%sa = splat %%pa : tile<256xptr<%s>>\n  %%qa = ptr_add %%sa, %%i : tile<256xptr<%s>>\n  %%la = load %%qa, _, _ : tile<256x%s>\n"
+        "  %%sb = splat %%pb : tile<256xptr<%s>>\n  %%qb = ptr_add %%sb, %%i : tile<256xptr<%s>>\n  %%lb = load %%qb, _, _ : tile<256x%s>\n"
+        "  %%ma = reshape %%la : tile<8x32x%s>\n  %%mb = reshape %%lb : tile<32x8x%s>\n  %%z = const {value=%s} : tile<8x8x%s>\n"
+        "  %%d = dot %%ma, %%mb, %%z : tile<8x8x%s>\n  %%i64_ = arange {start=0, end=64} : tile<64xi32>\n"
+        "  %%r = reshape %%d : tile<64x%s>\n  %%sc = splat %%pc : tile<64xptr<%s>>\n  %%qc = ptr_add %%sc, %%i64_ : tile<64xptr<%s>>\n"
+        "  store %%qc, %%r, _\n  return\n}\n",
+        kinds[t].an, kinds[t].an, kinds[t].cn, kinds[t].an, kinds[t].an, kinds[t].an, kinds[t].an,
+        kinds[t].an, kinds[t].an, kinds[t].an, kinds[t].an, cd == IR_i32 ? "3" : "3.0", kinds[t].cn,
+        kinds[t].cn, kinds[t].cn, kinds[t].cn, kinds[t].cn);
     Run run;
     run_open(&run, text, 1);
     run_memory(&run, a, sizeof a, "a", 0, -1);
@@ -593,11 +665,20 @@ static void test_dot(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_integers), cmocka_unit_test(test_integer_comparisons), cmocka_unit_test(test_floats),
-      cmocka_unit_test(test_float_comparisons), cmocka_unit_test(test_math), cmocka_unit_test(test_integer_conversions),
-      cmocka_unit_test(test_float_to_integer), cmocka_unit_test(test_float_conversions), cmocka_unit_test(test_rounding_toward_zero),
-      cmocka_unit_test(test_select_and_uniform), cmocka_unit_test(test_shapes), cmocka_unit_test(test_reductions),
-      cmocka_unit_test(test_odd_reductions), cmocka_unit_test(test_scans), cmocka_unit_test(test_dot)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_integers),
+                                     cmocka_unit_test(test_integer_comparisons),
+                                     cmocka_unit_test(test_floats),
+                                     cmocka_unit_test(test_float_comparisons),
+                                     cmocka_unit_test(test_math),
+                                     cmocka_unit_test(test_integer_conversions),
+                                     cmocka_unit_test(test_float_to_integer),
+                                     cmocka_unit_test(test_float_conversions),
+                                     cmocka_unit_test(test_rounding_toward_zero),
+                                     cmocka_unit_test(test_select_and_uniform),
+                                     cmocka_unit_test(test_shapes),
+                                     cmocka_unit_test(test_reductions),
+                                     cmocka_unit_test(test_odd_reductions),
+                                     cmocka_unit_test(test_scans),
+                                     cmocka_unit_test(test_dot)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
