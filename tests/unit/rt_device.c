@@ -2,6 +2,7 @@
 #include "rt_test.h"
 
 #include <math.h>
+#include <time.h>
 
 static const char KERNELS[] = RT_TEST_SOURCE(
     KERNEL(add) {
@@ -475,33 +476,42 @@ static void test_heap(void **state) {
   rig_down(&g);
 }
 
-// A 1-instance kernel, launched and waited for: what the host spends. The bound is in the contract.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && defined(__OPTIMIZE__)
+// A 1-instance kernel, launched and waited for: what the host's thread spends of its own time, whatever else the machine
+// does. The bound is in the contract; it holds ten times over.
+static double cpu_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
 static void test_launch_cost(void **state) {
   (void)state;
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && defined(__OPTIMIZE__)
   enum { N = 20000, ROUNDS = 7 };
   Rig g = rig_up(1, 0, 0);
   RtKernel *k = load(&g, "count");
   long total = 0;
   double best_sync = 1e9, best_launch = 1e9;
   for (int round = 0; round < ROUNDS; round++) {
-    uint64_t begin = os_now_ns();
+    double begin = cpu_ns();
     for (int i = 0; i < N; i++) {
       OK(RT_TEST_LAUNCH(k, g.stream, 1, &error, rt_test_ptr(&total)));
       OK(rt_stream_sync(g.stream, &error));
     }
-    best_sync = fmin(best_sync, (double)(os_now_ns() - begin) / N);
-    begin = os_now_ns();
+    best_sync = fmin(best_sync, (cpu_ns() - begin) / N);
+    begin = cpu_ns();
     for (int i = 0; i < N; i++) OK(RT_TEST_LAUNCH(k, g.stream, 1, &error, rt_test_ptr(&total)));
-    best_launch = fmin(best_launch, (double)(os_now_ns() - begin) / N);
+    best_launch = fmin(best_launch, (cpu_ns() - begin) / N);
     OK(rt_stream_sync(g.stream, &error));
   }
   print_message("launch and sync %.0f ns, launch alone %.0f ns\n", best_sync, best_launch);
   assert_true(best_sync < 5000 && best_launch < 5000);
   rt_kernel_destroy(k);
   rig_down(&g);
-#endif
 }
+#else
+static void test_launch_cost(void **state) { (void)state; }
+#endif
 
 static int set_up(void **state) {
   (void)state;
