@@ -23,6 +23,7 @@ enum {
   PLACE_MAX_LANES = 64,
   PLACE_MAX_EVALS = 40000, // elements' expressions in one nest: beyond, the kernel is refused
   PLACE_MAX_DEPTH = 96,    // of a virtual expression; deeper ones get a buffer
+  PLACE_LONGEST = 20000,   // operations from the memory that a tile comes from
   PLACE_COSTLY = 5,        // worth a round trip through a buffer, in units of one simple operation
 };
 #define PLACE_STEP_ANY INT32_MIN // not a constant step

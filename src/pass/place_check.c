@@ -227,11 +227,22 @@ static bool gathered(const IrValue *v) {
   return false;
 }
 
+// Cuts long expressions into pieces of a bounded depth.
+static bool too_deep(Place *p, const IrValue *v) {
+  const int level = place_info(p, v)->depth / PLACE_MAX_DEPTH;
+  for (uint32_t i = 0; i < v->def->noperands; i++) {
+    const IrValue *o = ir_operand(v->def, i);
+    if (place_is_tile(o) && place_info(p, o)->depth / PLACE_MAX_DEPTH < level) return true;
+  }
+  return false;
+}
+
 static void decide(Place *p, IrValue *v) {
   PlaceInfo *in = place_info(p, v);
   const bool load = v->def->kind == OP_load || v->def->kind == OP_mem_load;
   collect_users(p, v);
   if (!in->nusers) return;
+  if (!in->made && too_deep(p, v)) give_buffer(p, v, "a long expression");
   if (!in->made && in->deps) {
     bool deeper = false;
     for (int i = 0; i < in->nusers && i < 4; i++) deeper |= outer_loop(in->users[i]->step, in->plan) != NULL;
@@ -241,8 +252,6 @@ static void decide(Place *p, IrValue *v) {
       give_buffer(p, v, "used inside a loop");
     } else if (in->nusers > 1 && in->cost >= limit) {
       give_buffer(p, v, "costly and used by several loops");
-    } else if (in->depth > PLACE_MAX_DEPTH && in->depth % PLACE_MAX_DEPTH == 0) {
-      give_buffer(p, v, "a long expression");
     } else if (gathered(v) && in->cost > 2.5f) {
       give_buffer(p, v, "gathered from");
     } else if (in->nusers > 4) {

@@ -711,7 +711,8 @@ static PlaceElem eval_fresh(PlaceNest *n, IrValue *v, const PlaceElem *idx) {
     const PlaceElem x = place_eval(n, ir_operand(op, 0), idx), b = place_eval(n, ir_operand(op, 1), idx);
     IrValue *one = place_pconst(p, b.v->type, ir_float_bits(b.v->type->dtype, 1));
     const PlaceElem by = place_uni(place_pure(n, OP_fdiv, 2, (IrValue *[]){one, b.v}, b.v->type, NULL));
-    if (x.kind == ELEM_UNI) return place_uni(place_pure(n, OP_fmul, 2, (IrValue *[]){x.v, by.v}, by.v->type, NULL));
+    if (x.kind == ELEM_UNI)
+      return place_uni(place_pure(n, OP_fmul, 2, (IrValue *[]){x.v, by.v}, by.v->type, NULL));
     IrValue *vx = place_vec(n, x), *vb = place_vec(n, by);
     return vec_elem(n, place_pure(n, OP_fmul, 2, (IrValue *[]){vx, vb}, vx->type, NULL));
   }

@@ -158,6 +158,9 @@ static void info_of(Place *p, const IrOp *op, uint32_t k) {
     in->cost += oi->cost;
     in->deps |= oi->deps;
   }
+  if (in->depth > PLACE_LONGEST)
+    place_fail(p, op->loc, "a tile computed by a chain of more than %d operations; store it on the way",
+               PLACE_LONGEST);
   const int axis = (int)ir_attr_i(op, ATTR_axis);
   switch (op->kind) {
   case OP_const:
@@ -233,6 +236,15 @@ static void info_of(Place *p, const IrOp *op, uint32_t k) {
   in->cost += op_cost(op, in, t);
 }
 
+static void scalar_depth(Place *p, const IrOp *op, uint32_t k) {
+  Info *in = place_info(p, ir_result(op, k));
+  if (op->nregions || op->kind == OP_to_thread) return;
+  for (uint32_t i = 0; i < op->noperands; i++) {
+    const IrValue *o = ir_operand(op, i);
+    if (o && p->info[o->id].depth >= in->depth) in->depth = p->info[o->id].depth + 1;
+  }
+}
+
 static void info_block(Place *p, IrBlock *b) {
   for (uint32_t i = 0; i < b->args.len; i++) {
     const IrValue *v = b->args.data[i];
@@ -244,7 +256,10 @@ static void info_block(Place *p, IrBlock *b) {
   }
   for (IrOp *op = b->first; op; op = op->next) {
     for (uint32_t k = 0; k < op->nresults; k++) {
-      if (place_is_tile(ir_result(op, k))) info_of(p, op, k);
+      if (place_is_tile(ir_result(op, k)))
+        info_of(p, op, k);
+      else
+        scalar_depth(p, op, k);
     }
     if (op->kind == OP_reduce || op->kind == OP_scan) continue; // scalars inside
     for (uint32_t k = 0; k < op->nregions; k++) info_block(p, op->regions[k]);

@@ -310,7 +310,8 @@ static void divisor_term(Work *w, IrValue *v, const PlaceElem *idx) {
   IrValue *b0 = at_start(w, b, idx);
   if (!b0) return;
   IrValue *size = place_pure(n, OP_fabs, 1, &b0, b0->type, NULL);
-  IrValue *least_ = place_pconst(p, b0->type, ir_float_bits(IR_f32, 0x1p-120)), *most = place_pconst(p, b0->type, ir_float_bits(IR_f32, 0x1p120));
+  IrValue *least_ = place_pconst(p, b0->type, ir_float_bits(IR_f32, 0x1p-120)),
+          *most = place_pconst(p, b0->type, ir_float_bits(IR_f32, 0x1p120));
   Term *t = new_term(w, v, idx);
   t->cond = place_bin(n, OP_and, place_fcmp(n, FCMP_oge, size, least_), place_fcmp(n, FCMP_ole, size, most));
 }

@@ -11,6 +11,10 @@
 
 #include <string.h>
 
+enum {
+  AGAIN_DEPTH = 48, // longer expressions are kept, piece by piece, rather than computed again
+};
+
 typedef struct Lanes Lanes;
 struct Lanes {
   Place *p;
@@ -75,14 +79,17 @@ bool place_is_thread_op(const IrOp *op) {
 }
 
 // Computed again where it is wanted.
-static bool again(const IrOp *op) {
+static bool computed(const IrOp *op) {
   switch (op->kind) {
   case OP_const:
   case OP_tid:
   case OP_to_thread:
   case OP_symm_at: return true;
-  default: return place_op_is_elementwise(op) && op->kind != OP_inline_asm;
+  default: return place_op_is_elementwise(op);
   }
+}
+static bool again(const Place *p, const IrOp *op) {
+  return computed(op) && p->info[ir_result(op, 0)->id].depth % AGAIN_DEPTH != AGAIN_DEPTH - 1;
 }
 
 // ---- blocks and values -----------------------------------------------------------------------------------------------------------
@@ -198,7 +205,7 @@ static PlaceElem get(Lanes *l, IrValue *v) {
   const PlaceElem *e = known(l, v);
   if (e) return *e;
   PlaceElem r;
-  if (v->def && again(v->def)) {
+  if (v->def && again(l->p, v->def)) {
     r = compute(l, v->def);
   } else {
     PlaceBuf *b = map_getp(&p->spills, v);
@@ -877,7 +884,10 @@ static void emit_op(Lanes *l, IrOp *op) {
   Place *p = l->p;
   const PlaceElem none = {ELEM_UNI, NULL, 0};
   at(l)->loc = op->loc;
-  if (again(op) && op->nresults && ir_type_is_thread(ir_result(op, 0)->type)) return; // where it is wanted
+  if (computed(op) && ir_type_is_thread(ir_result(op, 0)->type)) { // where it is wanted
+    if (!again(p, op)) set(l, ir_result(op, 0), compute(l, op));
+    return;
+  }
   switch (op->kind) {
   case OP_if: emit_if(l, op); return;
   case OP_for: emit_for(l, op); return;
@@ -962,7 +972,7 @@ static bool in_run(const Place *p, const PlaceStep *s, const IrOp *user) {
 static bool escapes(const Place *p, const PlaceStep *s, const IrValue *v, int *budget) {
   for (const IrUse *u = v->uses; u; u = u->next) {
     if (--*budget < 0 || !in_run(p, s, u->user)) return true;
-    if (again(u->user) && u->user->nresults && escapes(p, s, ir_result(u->user, 0), budget)) return true;
+    if (again(p, u->user) && escapes(p, s, ir_result(u->user, 0), budget)) return true;
   }
   return false;
 }
@@ -971,7 +981,9 @@ static bool escapes(const Place *p, const PlaceStep *s, const IrValue *v, int *b
 static bool one_thread(const Place *p, const PlaceStep *s, int64_t *k) {
   bool some = false;
   for (const IrOp *op = s->op; op; op = op == s->last_op ? NULL : op->next) {
-    if (!place_is_thread_op(op) || again(op)) continue;
+    if (!place_is_thread_op(op) || again(p, op)) continue;
+    int budget = 200;
+    if (computed(op) && !escapes(p, s, ir_result(op, 0), &budget)) continue;
     int64_t t;
     if (op->kind != OP_if || op->nresults || !empty(op->regions[1]) || !needs_thread(ir_operand(op, 0), &t))
       return false;
@@ -1024,7 +1036,7 @@ void place_emit_threads(Place *p, PlaceStep *s) {
   bool work = false, waits = false;
   for (const IrOp *op = s->op; op; op = op == s->last_op ? NULL : op->next) {
     if (!place_is_thread_op(op)) continue;
-    work |= !again(op) && op->kind != OP_warp_barrier;
+    work |= !again(p, op) && op->kind != OP_warp_barrier;
     waits |= may_wait(op);
   }
   if (!work) return;
@@ -1044,7 +1056,7 @@ void place_emit_threads(Place *p, PlaceStep *s) {
   if (single) return;
   l.n.out = l.n.at[0];
   for (IrOp *op = s->op; op; op = op == s->last_op ? NULL : op->next) {
-    if (!place_is_thread_op(op) || again(op)) continue;
+    if (!place_is_thread_op(op) || again(p, op)) continue;
     for (uint32_t i = 0; i < op->nresults; i++) {
       IrValue *r = ir_result(op, i);
       int budget = 200;

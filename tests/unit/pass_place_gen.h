@@ -476,11 +476,153 @@ static void gen_if(Gen *g) {
   for (uint32_t i = 0; i < k; i++) keep(g, ir_result(op, i));
 }
 
+static void gen_while(Gen *g) { // counts down, with tiles
+  IrValue *ops[4];
+  const IrType *types[4];
+  uint32_t k = 1;
+  ops[0] = small_scalar(g, 4);
+  for (uint32_t i = pick(g, 3); i > 0; i--) {
+    IrValue *v = any_tile(g);
+    if (v) ops[k++] = v;
+  }
+  for (uint32_t i = 0; i < k; i++) types[i] = ops[i]->type;
+  IrOp *op = ir_build(&g->b, OP_while, k, ops, k, types, 2);
+  Mark m = enter(g, op->regions[0]);
+  IrValue *pass[5];
+  for (uint32_t i = 0; i < k; i++) pass[1 + i] = ir_block_arg(op->regions[0], types[i], NULL);
+  pass[0] = ir_cmp(&g->b, CMP_sgt, pass[1], ci(g, scalar(g, IR_i32), 0));
+  for (uint32_t i = 1; i < k; i++) {
+    keep(g, pass[1 + i]);
+    if (pick(g, 3) == 0) gen_elementwise(g);
+    IrValue *v = tile_like(g, types[i]);
+    if (v && pick(g, 2)) pass[1 + i] = v;
+  }
+  ir_build(&g->b, OP_cond_yield, 1 + k, pass, 0, NULL, 0);
+  leave(g, &m);
+  m = enter(g, op->regions[1]);
+  IrValue *out[4];
+  for (uint32_t i = 0; i < k; i++) {
+    out[i] = ir_block_arg(op->regions[1], types[i], NULL);
+    if (i) keep(g, out[i]);
+  }
+  gen_ops(g);
+  out[0] = ir_binary(&g->b, OP_sub, out[0], ci(g, types[0], 1));
+  for (uint32_t i = 1; i < k; i++) {
+    IrValue *v = tile_like(g, types[i]);
+    if (v) out[i] = v;
+  }
+  ir_yield(&g->b, k, out);
+  leave(g, &m);
+  for (uint32_t i = 0; i < k; i++) keep(g, ir_result(op, i));
+}
+
+static void gen_switch(Gen *g) {
+  const IrType *types[2];
+  uint32_t k = 0;
+  IrValue *t = pick(g, 2) ? any_tile(g) : NULL;
+  if (t) types[k++] = t->type;
+  IrValue *x = small_scalar(g, 4);
+  IrOp *op = ir_build(&g->b, OP_switch, 1, &x, k, types, 3);
+  const int64_t cases[2] = {0, 2};
+  ir_set_attr_ints(op, ATTR_cases, cases, 2);
+  for (int r = 0; r < 3; r++) {
+    const Mark m = enter(g, op->regions[r]);
+    gen_ops(g);
+    IrValue *v = k ? tile_like(g, types[0]) : NULL;
+    if (k && !v) v = t;
+    ir_yield(&g->b, k, &v);
+    leave(g, &m);
+  }
+  for (uint32_t i = 0; i < k; i++) keep(g, ir_result(op, i));
+}
+
+// Block memory: a tile goes in and comes back, through stages.
+static void gen_memory(Gen *g) {
+  IrValue *v = any_tile(g), *w = v ? tile_like(g, v->type) : NULL;
+  if (!v || v->type->rank > 2) return;
+  const IrType *t = v->type;
+  IrValue *m = ir_result(
+      ir_build(&g->b, OP_mem_alloc, 0, NULL, 1,
+               (const IrType *[]){ir_type_memdesc(g->c, t->dtype, SPACE_shared, t->rank, t->shape, 2)}, 0),
+      0);
+  const IrType *one = ir_type_memdesc(g->c, t->dtype, SPACE_shared, t->rank, t->shape, 0);
+  IrValue *view[2];
+  for (int i = 0; i < 2; i++) {
+    IrValue *ops[2] = {m, ci(g, scalar(g, IR_i32), i)};
+    view[i] = ir_result(ir_build(&g->b, OP_mem_view, 2, ops, 1, &one, 0), 0);
+    IrValue *set[2] = {view[i], i && w ? w : v};
+    ir_build(&g->b, OP_mem_store, 2, set, 0, NULL, 0);
+  }
+  for (int i = 0; i < 2; i++) keep(g, ir_result(ir_build(&g->b, OP_mem_load, 1, &view[i], 1, &t, 0), 0));
+  if (pick(g, 2)) {
+    IrValue *set[2] = {view[0], v};
+    ir_build(&g->b, OP_mem_store, 2, set, 0, NULL, 0);
+  }
+}
+
+static void gen_desc(Gen *g) {
+  IrValue *p = g->ptr[pick(g, 2)], *dims[5];
+  const int32_t shape[2] = {8 << pick(g, 2), 16 << pick(g, 2)};
+  const IrType *i64 = scalar(g, IR_i64), *dt = ir_type_desc(g->c, IR_f32, 2, shape);
+  dims[0] = p;
+  dims[1] = ir_binary(&g->b, OP_add, small_scalar(g, 30), ci(g, scalar(g, IR_i32), 1));
+  dims[2] = ir_binary(&g->b, OP_add, small_scalar(g, 60), ci(g, scalar(g, IR_i32), 1));
+  dims[3] = ci(g, i64, 61);
+  dims[4] = ci(g, i64, 1);
+  IrValue *d = ir_result(ir_build(&g->b, OP_make_desc, 5, dims, 1, &dt, 0), 0);
+  ir_set_attr_i(d->def, ATTR_pad, PAD_zero);
+  const IrType *t = ir_type_tile(g->c, IR_f32, 2, shape);
+  IrValue *at[2];
+  for (int i = 0; i < 2; i++)
+    at[i] = ir_binary(&g->b, OP_sub, small_scalar(g, 40), ci(g, scalar(g, IR_i32), 9));
+  if (pick(g, 3)) {
+    IrValue *ops[3] = {d, at[0], at[1]};
+    keep(g, ir_result(ir_build(&g->b, OP_desc_load, 3, ops, 1, &t, 0), 0));
+    return;
+  }
+  IrValue *v = tile_like(g, t);
+  if (!v) v = ir_const_f(&g->b, t, 5);
+  IrValue *ops[4] = {d, v, at[0], at[1]};
+  IrOp *op = ir_build(&g->b, pick(g, 4) ? OP_desc_store : OP_desc_rmw, 4, ops, 0, NULL, 0);
+  if (op->kind == OP_desc_rmw) ir_set_attr_i(op, ATTR_rmw, RMW_fmax);
+}
+
+static void gen_ordered(Gen *g) { // element by element
+  IrValue *p = g->ptr[pick(g, 4)];
+  const int32_t n = 64;
+  const IrType *t = ir_type_tile(g->c, p->type->dtype, 1, &n);
+  IrValue *at = pointers(g, p, offsets(g, t, false)), *mask = pick(g, 2) ? mask_of(g, t) : NULL;
+  IrOp *op;
+  if (pick(g, 2)) {
+    IrValue *v = ir_load(&g->b, at, mask, NULL);
+    op = v->def;
+    keep(g, v);
+  } else {
+    IrValue *v = tile_like(g, t);
+    if (!v) return;
+    op = ir_store(&g->b, at, v, mask);
+  }
+  if (pick(g, 2)) {
+    ir_set_attr_i(op, ATTR_volatile, 1);
+  } else {
+    ir_set_attr_i(op, ATTR_order, ORDER_relaxed);
+    ir_set_attr_i(op, ATTR_scope, SCOPE_gpu);
+  }
+}
+
+static void gen_unsplat(Gen *g) {
+  const int32_t n = 1;
+  const IrType *t = ir_type_tile(g->c, IR_i32, 1, &n);
+  IrValue *v = ir_load(&g->b, pointers(g, g->ptr[2], offsets(g, t, false)), NULL, NULL);
+  const IrType *s = scalar(g, IR_i32);
+  keep(g, ir_result(ir_build(&g->b, OP_unsplat, 1, &v, 1, &s, 0), 0));
+}
+
 static void gen_ops(Gen *g) {
   const int most = 3 + (int)pick(g, 10);
   for (int i = 0; i < most && g->budget > 0; i++) {
     g->budget--;
-    switch (pick(g, 22)) {
+    switch (pick(g, 28)) {
     case 0:
     case 1:
     case 2: gen_load(g); break;
@@ -503,6 +645,16 @@ static void gen_ops(Gen *g) {
       if (g->depth < 3) gen_if(g);
       break;
     case 17: gen_histogram(g); break;
+    case 18:
+      if (g->depth < 3) gen_while(g);
+      break;
+    case 19:
+      if (g->depth < 3) gen_switch(g);
+      break;
+    case 20: gen_memory(g); break;
+    case 21: gen_desc(g); break;
+    case 22: gen_ordered(g); break;
+    case 23: gen_unsplat(g); break;
     default: gen_elementwise(g);
     }
   }
