@@ -4,7 +4,7 @@
 
 #include "cli/cli.h"
 
-typedef struct BenchCase { // one shape of one operator
+typedef struct BenchCase {  // one shape of one operator
   const char *op, *variant; // variant NULL: the operator's own choice
   dt_dtype dtype;
   int64_t m, n, k;

@@ -23,7 +23,9 @@ static double input(const BenchCase *c, int t, int rank, int64_t index) {
 }
 
 // ---- references: element i of the output on a rank --------------------------------------------------------------------------
-static double ref_add(const BenchCase *c, int rank, int64_t i) { return input(c, 0, rank, i) + input(c, 1, rank, i); }
+static double ref_add(const BenchCase *c, int rank, int64_t i) {
+  return input(c, 0, rank, i) + input(c, 1, rank, i);
+}
 
 static double ref_softmax(const BenchCase *c, int rank, int64_t i) {
   int64_t row = i / c->n * c->n;
@@ -39,7 +41,8 @@ static double ref_layer_norm(const BenchCase *c, int rank, int64_t i) {
   for (int64_t j = 0; j < c->n; j++) sum += input(c, 0, rank, row + j);
   double mean = sum / (double)c->n;
   for (int64_t j = 0; j < c->n; j++) square += pow(input(c, 0, rank, row + j) - mean, 2);
-  return (input(c, 0, rank, i) - mean) / sqrt(square / (double)c->n + 1e-5) * input(c, 1, rank, col) + input(c, 2, rank, col);
+  return (input(c, 0, rank, i) - mean) / sqrt(square / (double)c->n + 1e-5) * input(c, 1, rank, col) +
+         input(c, 2, rank, col);
 }
 
 static double ref_rms_norm(const BenchCase *c, int rank, int64_t i) {
@@ -90,7 +93,9 @@ static double ref_all_reduce(const BenchCase *c, int rank, int64_t i) {
   for (int r = 0; r < c->world; r++) sum += input(c, 0, r, i);
   return sum;
 }
-static double ref_all_to_all(const BenchCase *c, int rank, int64_t i) { return input(c, 0, (int)(i / c->m), rank * c->m + i % c->m); }
+static double ref_all_to_all(const BenchCase *c, int rank, int64_t i) {
+  return input(c, 0, (int)(i / c->m), rank * c->m + i % c->m);
+}
 
 // ---- one row an operator: sizes of inputs and output, reference, work ------------------------------------------------------------
 typedef struct Row {
@@ -161,11 +166,11 @@ double bench_error(const BenchCase *c, const BenchTensors *t, int rank) {
   size_t samples = count < SAMPLES ? count : SAMPLES;
   for (size_t s = 0; s < samples; s++) {
     uint64_t h = hash(s * 2654435761u + (uint64_t)rank);
-    size_t i = count <= SAMPLES      ? s
-               : s == 0              ? 0
-               : s == 1              ? count - 1
-               : s % 4 == 0          ? count - 1 - h % (uint64_t)last_row
-                                     : h % count;
+    size_t i = count <= SAMPLES ? s
+               : s == 0         ? 0
+               : s == 1         ? count - 1
+               : s % 4 == 0     ? count - 1 - h % (uint64_t)last_row
+                                : h % count;
     double x, want = r->reference(c, rank, (int64_t)i);
     dt_convert(&x, DT_F64, out + i * bytes, c->dtype, 1);
     wrong += (x - want) * (x - want);

@@ -11,8 +11,10 @@
 typedef struct Blas {
   void *library;
   bool wide; // 64-bit integers in the interface
-  void (*sgemm32)(int, int, int, int, int, int, float, const float *, int, const float *, int, float, float *, int);
-  void (*sgemm64)(int, int, int, int64_t, int64_t, int64_t, float, const float *, int64_t, const float *, int64_t, float, float *, int64_t);
+  void (*sgemm32)(int, int, int, int, int, int, float, const float *, int, const float *, int, float, float *,
+                  int);
+  void (*sgemm64)(int, int, int, int64_t, int64_t, int64_t, float, const float *, int64_t, const float *,
+                  int64_t, float, float *, int64_t);
   void (*set_threads)(int);
   char *(*core)(void);
 } Blas;
@@ -74,8 +76,11 @@ static bool open_blas(Blas *b) {
 static void sgemm(BenchPeer *p) {
   enum { ROW_MAJOR = 101, NO_TRANS = 111 };
   int64_t m = p->c.m, n = p->c.n, k = p->c.k;
-  if (p->blas.wide) p->blas.sgemm64(ROW_MAJOR, NO_TRANS, NO_TRANS, m, n, k, 1, p->a, k, p->b, n, 0, p->out, n);
-  else p->blas.sgemm32(ROW_MAJOR, NO_TRANS, NO_TRANS, (int)m, (int)n, (int)k, 1, p->a, (int)k, p->b, (int)n, 0, p->out, (int)n);
+  if (p->blas.wide)
+    p->blas.sgemm64(ROW_MAJOR, NO_TRANS, NO_TRANS, m, n, k, 1, p->a, k, p->b, n, 0, p->out, n);
+  else
+    p->blas.sgemm32(ROW_MAJOR, NO_TRANS, NO_TRANS, (int)m, (int)n, (int)k, 1, p->a, (int)k, p->b, (int)n, 0,
+                    p->out, (int)n);
 }
 
 // ---- memcpy on threads --------------------------------------------------------------------------------------------------------
@@ -101,8 +106,10 @@ static void copy_all(BenchPeer *p) {
     parts[i] = (Part){(char *)p->out + at, (char *)p->a + at, at + each < p->bytes ? each : p->bytes - at};
   }
   for (int i = 1; i < n; i++) {
-    if (pthread_create(&threads[started], NULL, copy_part, &parts[i]) == 0) started++;
-    else copy_part(&parts[i]);
+    if (pthread_create(&threads[started], NULL, copy_part, &parts[i]) == 0)
+      started++;
+    else
+      copy_part(&parts[i]);
   }
   copy_part(&parts[0]);
   for (int i = 0; i < started; i++) pthread_join(threads[i], NULL);
@@ -128,7 +135,8 @@ BenchPeer *bench_peer_open(const BenchCase *c, int threads, const char **name) {
       return NULL;
     }
     p->blas.set_threads(threads);
-    snprintf(p->name, sizeof p->name, "OpenBLAS sgemm %s, %d thread%s", p->blas.core ? p->blas.core() : "", threads, threads > 1 ? "s" : "");
+    snprintf(p->name, sizeof p->name, "OpenBLAS sgemm %s, %d thread%s", p->blas.core ? p->blas.core() : "",
+             threads, threads > 1 ? "s" : "");
     p->a = buffer((size_t)(c->m * c->k) * 4);
     p->b = buffer((size_t)(c->k * c->n) * 4);
     p->out = buffer((size_t)(c->m * c->n) * 4);
@@ -148,8 +156,10 @@ BenchPeer *bench_peer_open(const BenchCase *c, int threads, const char **name) {
 double bench_peer_ms(BenchPeer *p, int times) {
   uint64_t start = cli_now_ns();
   for (int i = 0; i < times; i++) {
-    if (p->blas.library) sgemm(p);
-    else copy_all(p);
+    if (p->blas.library)
+      sgemm(p);
+    else
+      copy_all(p);
   }
   double ms = (double)(cli_now_ns() - start) / 1e6 / times;
   return p->blas.library ? ms : ms * p->scale;

@@ -43,8 +43,15 @@ static double median(const double *v, int n) {
 
 // ---- on each rank -----------------------------------------------------------------------------------------------------------
 static dt_status enter(Bench *b, dt_rank *rank, const BenchCase *c, Contestant *x) {
-  dt_plan_options o = {.size = sizeof o, .op = c->op, .variant = c->variant, .dtype = c->dtype, .m = c->m, .n = c->n, .k = c->k,
-                       .pack = b->pack, .explain = b->explain};
+  dt_plan_options o = {.size = sizeof o,
+                       .op = c->op,
+                       .variant = c->variant,
+                       .dtype = c->dtype,
+                       .m = c->m,
+                       .n = c->n,
+                       .k = c->k,
+                       .pack = b->pack,
+                       .explain = b->explain};
   bench_sizes(c, &x->tensors);
   dt_status st = DT_OK;
   for (int i = 0; i < x->tensors.n && st == DT_OK; i++)
@@ -64,7 +71,8 @@ static void leave(dt_rank *rank, Contestant *x) {
 static dt_status time_plan(dt_rank *rank, Contestant *x, dt_stream *s, int times, double *ms) {
   dt_status st = dt_barrier(rank);
   uint64_t start = cli_now_ns();
-  for (int i = 0; i < times && st == DT_OK; i++) st = dt_plan_run(x->plan, s, x->tensors.memory, (size_t)x->tensors.n);
+  for (int i = 0; i < times && st == DT_OK; i++)
+    st = dt_plan_run(x->plan, s, x->tensors.memory, (size_t)x->tensors.n);
   if (st == DT_OK) st = dt_stream_sync(s);
   if (st == DT_OK) st = dt_barrier(rank);
   *ms = (double)(cli_now_ns() - start) / 1e6 / times;
@@ -72,16 +80,18 @@ static dt_status time_plan(dt_rank *rank, Contestant *x, dt_stream *s, int times
 }
 
 // Every rank takes part; the worst error decides.
-static dt_status check(Bench *b, dt_rank *rank, const BenchCase *c, Contestant *x, dt_stream *s, double *error) {
+static dt_status check(Bench *b, dt_rank *rank, const BenchCase *c, Contestant *x, dt_stream *s,
+                       double *error) {
   double ignored;
   dt_status st = DT_OK;
-  for (int i = 0; i < 2 && st == DT_OK; i++) st = time_plan(rank, x, s, 1, &ignored); // twice: the second reuses every buffer
+  for (int i = 0; i < 2 && st == DT_OK; i++)
+    st = time_plan(rank, x, s, 1, &ignored); // twice: the second reuses every buffer
   if (st != DT_OK) return st;
   *error = bench_error(c, &x->tensors, dt_rank_index(rank));
   if (*error <= bench_tolerance(c)) return DT_OK;
   char text[256];
-  snprintf(text, sizeof text, "%s on rank %d is wrong: relative error %.3g, allowed %.3g; not timed", c->op, dt_rank_index(rank), *error,
-           bench_tolerance(c));
+  snprintf(text, sizeof text, "%s on rank %d is wrong: relative error %.3g, allowed %.3g; not timed", c->op,
+           dt_rank_index(rank), *error, bench_tolerance(c));
   return dt_context_fail(b->context, DT_ASSERT, text);
 }
 
@@ -94,10 +104,20 @@ static int opponents(const BenchCase *c, BenchCase out[SLOTS]) {
   out[PEER].variant = "plain";
   bool ag = strcmp(c->op, "ag_gemm") == 0, rs = strcmp(c->op, "gemm_rs") == 0;
   int p = c->world;
-  out[LIMIT_A] = (BenchCase){.op = "matmul", .dtype = c->dtype, .m = c->m, .n = ag ? c->n / p : c->n, .k = ag ? c->k : c->k / p,
+  out[LIMIT_A] = (BenchCase){.op = "matmul",
+                             .dtype = c->dtype,
+                             .m = c->m,
+                             .n = ag ? c->n / p : c->n,
+                             .k = ag ? c->k : c->k / p,
                              .world = p};
-  out[LIMIT_B] = (BenchCase){.op = ag ? "all_gather" : rs ? "reduce_scatter" : "all_reduce", .dtype = c->dtype, .world = p,
-                             .m = ag ? c->m / p * c->k : rs ? c->m / p * c->n : c->m * c->n};
+  out[LIMIT_B] = (BenchCase){.op = ag   ? "all_gather"
+                                   : rs ? "reduce_scatter"
+                                        : "all_reduce",
+                             .dtype = c->dtype,
+                             .world = p,
+                             .m = ag   ? c->m / p * c->k
+                                  : rs ? c->m / p * c->n
+                                       : c->m * c->n};
   return SLOTS;
 }
 
@@ -106,15 +126,18 @@ static int repeats(double ms) { // so that a series lasts about 20 ms
   return n < 1 ? 1 : n > 1000 ? 1000 : n;
 }
 
-static dt_status time_rounds(Bench *b, dt_rank *rank, Contestant x[SLOTS], dt_stream *s, BenchPeer *peer, CliProgress *bar) {
+static dt_status time_rounds(Bench *b, dt_rank *rank, Contestant x[SLOTS], dt_stream *s, BenchPeer *peer,
+                             CliProgress *bar) {
   int index = dt_rank_index(rank);
   int times[SLOTS] = {1, 1, 1, 1};
   dt_status st = DT_OK;
   for (int round = -1; round < b->rounds && st == DT_OK; round++) { // round -1 warms up and sizes the series
     for (int k = 0; k < SLOTS && st == DT_OK; k++) {
       double ms = 0;
-      if (x[k].plan) st = time_plan(rank, &x[k], s, times[k], &ms);
-      else if (k == PEER && peer) ms = bench_peer_ms(peer, times[k]);
+      if (x[k].plan)
+        st = time_plan(rank, &x[k], s, times[k], &ms);
+      else if (k == PEER && peer)
+        ms = bench_peer_ms(peer, times[k]);
       if (round >= 0 && index == 0) b->ms[k][round] = ms;
       // All ranks must run the same number of calls: rank 0's time decides, carried by a word of the status exchange.
       if (round < 0 && st == DT_OK && (x[k].plan || (k == PEER && peer))) {
@@ -189,36 +212,44 @@ static const char *commit_text(void) {
 
 static void print_case(const Bench *b, bool header) {
   int n = (int)b->rounds;
-  double ms = median(b->ms[OURS], n), peer = b->has[PEER] ? median(b->ms[PEER], n) : 0, ratios[MOST_ROUNDS], limit = 0;
+  double ms = median(b->ms[OURS], n), peer = b->has[PEER] ? median(b->ms[PEER], n) : 0, ratios[MOST_ROUNDS],
+         limit = 0;
   for (int i = 0; i < n; i++) ratios[i] = b->has[PEER] ? b->ms[PEER][i] / b->ms[OURS][i] : 0;
   double ratio = median(ratios, n), lo = ratios[0], hi = ratios[0];
   for (int i = 1; i < n; i++) lo = fmin(lo, ratios[i]), hi = fmax(hi, ratios[i]);
-  if (b->has[LIMIT_A]) limit = fmax(median(b->ms[LIMIT_A], n), median(b->ms[LIMIT_B], n));
-  else if (b->has[PEER]) limit = peer;
+  if (b->has[LIMIT_A])
+    limit = fmax(median(b->ms[LIMIT_A], n), median(b->ms[LIMIT_B], n));
+  else if (b->has[PEER])
+    limit = peer;
   const BenchCase *c = &b->c;
   if (b->json) {
-    printf("{\"name\": \"%s\", \"variant\": \"%s\", \"target\": \"cpu\", \"shape\": [%lld, %lld, %lld], \"dtype\": \"%s\", \"ranks\": %d, "
-           "\"threads\": %d, \"ms\": %.6g, \"peer\": \"%s\", \"peer_ms\": %.6g, \"ratio\": %.4g, \"ratio_min\": %.4g, \"ratio_max\": %.4g, "
-           "\"limit_ms\": %.6g, \"of_limit\": %.4g, \"rel_err\": %.3g, \"commit\": \"%s\"}\n",
-           c->op, b->variant, (long long)c->m, (long long)c->n, (long long)c->k, dt_dtype_name(c->dtype), c->world, (int)b->threads, ms,
-           b->peer_name, peer, ratio, lo, hi, limit, limit / ms, b->error, commit_text());
+    printf(
+        "{\"name\": \"%s\", \"variant\": \"%s\", \"target\": \"cpu\", \"shape\": [%lld, %lld, %lld], \"dtype\": \"%s\", \"ranks\": %d, "
+        "\"threads\": %d, \"ms\": %.6g, \"peer\": \"%s\", \"peer_ms\": %.6g, \"ratio\": %.4g, \"ratio_min\": %.4g, \"ratio_max\": %.4g, "
+        "\"limit_ms\": %.6g, \"of_limit\": %.4g, \"rel_err\": %.3g, \"commit\": \"%s\"}\n",
+        c->op, b->variant, (long long)c->m, (long long)c->n, (long long)c->k, dt_dtype_name(c->dtype),
+        c->world, (int)b->threads, ms, b->peer_name, peer, ratio, lo, hi, limit, limit / ms, b->error,
+        commit_text());
     return;
   }
   if (header)
-    printf("%-15s %-12s %20s %6s %5s %9s %10s %-28s %9s %7s %13s %8s\n", "operator", "variant", "m x n x k", "dtype", "ranks", "error", "ms",
-           "peer", "peer ms", "ratio", "min-max", "of limit");
+    printf("%-15s %-12s %20s %6s %5s %9s %10s %-28s %9s %7s %13s %8s\n", "operator", "variant", "m x n x k",
+           "dtype", "ranks", "error", "ms", "peer", "peer ms", "ratio", "min-max", "of limit");
   char shape[64], spread[32];
   snprintf(shape, sizeof shape, "%lldx%lldx%lld", (long long)c->m, (long long)c->n, (long long)c->k);
   snprintf(spread, sizeof spread, "%.2f-%.2f", lo, hi);
-  printf("%-15s %-12s %20s %6s %5d %9.2g %10.3f %-28s %9.3f %7.2f %13s %8.2f\n", c->op, b->variant, shape, dt_dtype_name(c->dtype),
-         c->world, b->error, ms, b->peer_name, peer, ratio, b->has[PEER] ? spread : "-", ms > 0 ? limit / ms : 0);
+  printf("%-15s %-12s %20s %6s %5d %9.2g %10.3f %-28s %9.3f %7.2f %13s %8.2f\n", c->op, b->variant, shape,
+         dt_dtype_name(c->dtype), c->world, b->error, ms, b->peer_name, peer, ratio,
+         b->has[PEER] ? spread : "-", ms > 0 ? limit / ms : 0);
   if (b->explain) printf("%s", b->explain_text);
 }
 
 // ---- the command -----------------------------------------------------------------------------------------------------------------
 static int run_case(Bench *b, bool header) {
   dt_team *team = NULL;
-  dt_team_options o = {.size = sizeof o, .local_ranks = b->c.world, .threads_per_rank = (int)b->threads, 
+  dt_team_options o = {.size = sizeof o,
+                       .local_ranks = b->c.world,
+                       .threads_per_rank = (int)b->threads,
                        .symmetric_bytes = (size_t)4 << 30};
   BenchTensors t;
   bench_sizes(&b->c, &t);
@@ -273,13 +304,15 @@ int cmd_bench(int argc, char **argv) {
       {"--shapes", "FILE", CLI_TEXT, &shapes, 0, 0, "a shape a line: M N K"},
       {"--dtype", "D", CLI_TEXT, &dtype, 0, 0, "f32 (default), f64, f16, bf16"},
       {"--ranks", "N", CLI_INT, &ranks, 1, 64, "ranks as threads (1)"},
-      {"--threads", "T", CLI_INT, &b->threads, 1, 1024, "worker threads of a rank, and of the peer (cores / ranks)"},
+      {"--threads", "T", CLI_INT, &b->threads, 1, 1024,
+       "worker threads of a rank, and of the peer (cores / ranks)"},
       {"--variant", "V", CLI_TEXT, &variant, 0, 0, "of the operator (its own choice)"},
       {"--target", "T", CLI_TEXT, &target, 0, 0, "cpu"},
       {"--rounds", "R", CLI_INT, &b->rounds, 1, MOST_ROUNDS, "rounds; ratios are medians over them (7)"},
       {"--pack", "FILE", CLI_TEXT, &b->pack_path, 0, 0, "take the kernels from a pack instead of compiling"},
       {"--json", NULL, CLI_FLAG, &b->json, 0, 0, "one JSON object a case, one a line"},
-      {"--trace", "FILE", CLI_LIST, &b->traces, 0, 0, "draw one call of the peer and one of ours: .json (Perfetto) or .svg (again for both)"},
+      {"--trace", "FILE", CLI_LIST, &b->traces, 0, 0,
+       "draw one call of the peer and one of ours: .json (Perfetto) or .svg (again for both)"},
       {"--explain", NULL, CLI_FLAG, &b->explain, 0, 0, "which path the operator takes, and why"},
   };
   int over = cli_parse("bench", options, sizeof options / sizeof options[0], argc, argv, &rest);
@@ -290,11 +323,13 @@ int cmd_bench(int argc, char **argv) {
   int d = 0;
   while (d < DT_NDTYPES && strcmp(dt_dtype_name((dt_dtype)d), dtype) != 0) d++;
   if (d == DT_NDTYPES) return cli_usage("bench", "no dtype '%s'", dtype);
-  b->c = (BenchCase){.op = rest.v[0], .variant = variant, .dtype = (dt_dtype)d, .m = m, .n = n, .k = k, .world = (int)ranks};
+  b->c = (BenchCase){
+      .op = rest.v[0], .variant = variant, .dtype = (dt_dtype)d, .m = m, .n = n, .k = k, .world = (int)ranks};
   if (!b->threads) b->threads = dt_host_cores() / (int)ranks > 1 ? dt_host_cores() / (int)ranks : 1;
   dt_status st = dt_context_create(NULL, &b->context);
   if (st != DT_OK) return cli_failed(NULL, "start", st);
-  if (b->pack_path && (st = dt_pack_open(b->context, b->pack_path, &b->pack)) != DT_OK) return cli_failed(b->context, b->pack_path, st);
+  if (b->pack_path && (st = dt_pack_open(b->context, b->pack_path, &b->pack)) != DT_OK)
+    return cli_failed(b->context, b->pack_path, st);
   int code = shapes ? run_shapes(b, shapes) : run_case(b, true);
   cli_remarks(b->context);
   dt_pack_destroy(b->pack);

@@ -5,18 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int show(dt_context *c, const char *file, const char *kernel, const CliSig *sig, const dt_compile_options *o, const char *stage,
-                const char *out) {
+static int show(dt_context *c, const char *file, const char *kernel, const CliSig *sig,
+                const dt_compile_options *o, const char *stage, const char *out) {
   const char *text;
   dt_status st = dt_emit_file(c, file, kernel, sig->args, (size_t)sig->n, o, stage, &text);
   if (st != DT_OK) return cli_failed(c, file, st);
   FILE *f = out ? fopen(out, "wb") : stdout;
-  if (!f || fputs(text, f) < 0 || (out && fclose(f) != 0)) return cli_fail("%s: cannot be written", out ? out : "standard output");
+  if (!f || fputs(text, f) < 0 || (out && fclose(f) != 0))
+    return cli_fail("%s: cannot be written", out ? out : "standard output");
   return 0;
 }
 
-static int make_image(dt_context *c, const char *file, const char *kernel, const CliSig *sig, const dt_compile_options *o,
-                      const char *out) {
+static int make_image(dt_context *c, const char *file, const char *kernel, const CliSig *sig,
+                      const dt_compile_options *o, const char *out) {
   dt_image *image;
   uint64_t start = cli_now_ns();
   dt_status st = dt_compile_file(c, file, kernel, sig->args, (size_t)sig->n, o, &image);
@@ -26,7 +27,8 @@ static int make_image(dt_context *c, const char *file, const char *kernel, const
     dt_image_destroy(image);
     return cli_failed(c, out, st);
   }
-  printf("%s: compiled in %.1f ms%s%s\n", dt_image_kernel_name(image, 0), ms, out ? " -> " : "", out ? out : "");
+  printf("%s: compiled in %.1f ms%s%s\n", dt_image_kernel_name(image, 0), ms, out ? " -> " : "",
+         out ? out : "");
   dt_image_destroy(image);
   return 0;
 }
@@ -38,7 +40,8 @@ int cmd_compile(int argc, char **argv) {
   CliList rest = {0}, search = {0};
   const CliOption options[] = {
       {"--target", "T", CLI_TEXT, &target, 0, 0, "host (default), x86-64 (AVX2, FMA) or x86-64-v4 (AVX-512)"},
-      {"--sig", "SIGNATURE", CLI_TEXT, &sig_text, 0, 0, "types of the arguments and values of the constexprs"},
+      {"--sig", "SIGNATURE", CLI_TEXT, &sig_text, 0, 0,
+       "types of the arguments and values of the constexprs"},
       {"--warps", "W", CLI_INT, &warps, 1, 32, "warps of an instance (4)"},
       {"--stages", "S", CLI_INT, &stages, 1, 16, "pipeline stages of loops (2)"},
       {"-o", "IMAGE", CLI_TEXT, &out, 0, 0, "write the image (or the text) here"},
@@ -52,8 +55,10 @@ int cmd_compile(int argc, char **argv) {
   if (over) return over - 1;
   if (rest.n != 1) return cli_usage("compile", "one file, please");
   char *file = strdup(rest.v[0]), *kernel = strrchr(file, ':');
-  if (kernel && !strchr(kernel, '/')) *kernel++ = 0;
-  else kernel = NULL;
+  if (kernel && !strchr(kernel, '/'))
+    *kernel++ = 0;
+  else
+    kernel = NULL;
   CliSig *sig = malloc(sizeof *sig);
   if (!sig || !cli_sig(sig_text, sig)) return 2;
   const char **path = calloc((size_t)search.n + 1, sizeof *path);
@@ -61,7 +66,11 @@ int cmd_compile(int argc, char **argv) {
   dt_context *c;
   dt_status st = dt_context_create(NULL, &c);
   if (st != DT_OK) return cli_failed(NULL, "start", st);
-  dt_compile_options o = {.size = sizeof o, .target = target, .num_warps = (int)warps, .num_stages = (int)stages, .explain = explain,
+  dt_compile_options o = {.size = sizeof o,
+                          .target = target,
+                          .num_warps = (int)warps,
+                          .num_stages = (int)stages,
+                          .explain = explain,
                           .search_path = path};
   int code;
   if (list) {

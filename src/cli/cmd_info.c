@@ -26,12 +26,16 @@ int cmd_info(int argc, char **argv) {
   printf("cache     %s\n", *dt_cache_dir(c) ? dt_cache_dir(c) : "off");
   int rank, world;
   const char *launcher;
-  if (dt_job(c, &rank, &world, &launcher) == DT_OK) printf("job       rank %d of %d (launcher: %s)\n", rank, world, launcher);
-  else printf("job       %s\n", dt_error(c));
+  if (dt_job(c, &rank, &world, &launcher) == DT_OK)
+    printf("job       rank %d of %d (launcher: %s)\n", rank, world, launcher);
+  else
+    printf("job       %s\n", dt_error(c));
   printf("operators\n");
-  for (size_t i = 0; dt_operator_name(i); i++) printf("  %-15s %-30s %s\n", dt_operator_name(i), dt_operator_tensors(i), dt_operator_text(i));
+  for (size_t i = 0; dt_operator_name(i); i++)
+    printf("  %-15s %-30s %s\n", dt_operator_name(i), dt_operator_tensors(i), dt_operator_text(i));
   printf("environment\n");
-  for (size_t i = 0; i < sizeof knobs / sizeof knobs[0]; i++) printf("  %-19s %s\n", knobs[i].env, knobs[i].text);
+  for (size_t i = 0; i < sizeof knobs / sizeof knobs[0]; i++)
+    printf("  %-19s %s\n", knobs[i].env, knobs[i].text);
   dt_context_destroy(c);
   return 0;
 }

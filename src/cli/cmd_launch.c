@@ -9,7 +9,8 @@ int cmd_launch(int argc, char **argv) {
   CliList rest = {0};
   const CliOption options[] = {{"-n", "N", CLI_INT, &n, 1, 256, "how many ranks"}};
   int first = 0; // options end at the program's name: what follows is the program's
-  while (first < argc && argv[first][0] == '-') first += strcmp(argv[first], "-n") == 0 ? 2 : strcmp(argv[first], "--") == 0 ? argc : 1;
+  while (first < argc && argv[first][0] == '-')
+    first += strcmp(argv[first], "-n") == 0 ? 2 : strcmp(argv[first], "--") == 0 ? argc : 1;
   for (int i = 0; i < argc; i++)
     if (strcmp(argv[i], "--") == 0) {
       first = i;

@@ -24,7 +24,8 @@ static char *read_all(const char *path, size_t *n) {
 int cmd_opt(int argc, char **argv) {
   CliList rest = {0};
   const char *out = NULL;
-  const CliOption options[] = {{"-o", "FILE", CLI_TEXT, &out, 0, 0, "write here instead of to standard output"}};
+  const CliOption options[] = {
+      {"-o", "FILE", CLI_TEXT, &out, 0, 0, "write here instead of to standard output"}};
   int over = cli_parse("opt", options, 1, argc, argv, &rest);
   if (over) return over - 1;
   if (rest.n < 1) return cli_usage("opt", "which passes, over which file?");
@@ -43,7 +44,8 @@ int cmd_opt(int argc, char **argv) {
   int code = 0;
   if (st == DT_OK) {
     FILE *f = out ? fopen(out, "wb") : stdout;
-    if (!f || fputs(text, f) < 0 || (out && fclose(f) != 0)) code = cli_fail("%s: cannot be written", out ? out : "standard output");
+    if (!f || fputs(text, f) < 0 || (out && fclose(f) != 0))
+      code = cli_fail("%s: cannot be written", out ? out : "standard output");
   } else {
     code = cli_failed(c, path, st);
   }

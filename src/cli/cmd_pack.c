@@ -12,7 +12,8 @@ typedef struct Packing {
   int kernels;
 } Packing;
 
-static dt_status add(void *user, const char *file, const char *kernel, const dt_named *args, size_t nargs, const char *key) {
+static dt_status add(void *user, const char *file, const char *kernel, const dt_named *args, size_t nargs,
+                     const char *key) {
   Packing *p = user;
   if (dt_pack_writer_has(p->writer, key)) return DT_OK;
   char path[4096];
@@ -51,7 +52,8 @@ int cmd_pack(int argc, char **argv) {
       {"-o", "FILE", CLI_TEXT, &out, 0, 0, "the pack to write"},
       {"--list", "FILE", CLI_TEXT, &listed, 0, 0, "list a pack's kernels instead"},
       {"--op", "NAME", CLI_LIST, &ops, 0, 0, "an operator (again for more; default: all)"},
-      {"--variant", "NAME", CLI_LIST, &variants, 0, 0, "a variant of the operators (again for more; default: each one's own choice)"},
+      {"--variant", "NAME", CLI_LIST, &variants, 0, 0,
+       "a variant of the operators (again for more; default: each one's own choice)"},
       {"--dtype", "D", CLI_LIST, &dtypes, 0, 0, "an element type (again for more; default: f32)"},
       {"--target", "T", CLI_TEXT, &target, 0, 0, "x86-64 (default), x86-64-v4 or host"},
       {"--ranks", "N", CLI_INT, &world, 1, 256, "ranks that the plans will have (2)"},
@@ -61,7 +63,8 @@ int cmd_pack(int argc, char **argv) {
   };
   int over = cli_parse("pack", options, sizeof options / sizeof options[0], argc, argv, &rest);
   if (over) return over - 1;
-  if (rest.n || (!out && !listed)) return cli_usage("pack", "-o FILE says where to write, --list FILE what to show");
+  if (rest.n || (!out && !listed))
+    return cli_usage("pack", "-o FILE says where to write, --list FILE what to show");
   dt_context *c;
   dt_status st = dt_context_create(NULL, &c);
   if (st != DT_OK) return cli_failed(NULL, "start", st);
@@ -70,7 +73,8 @@ int cmd_pack(int argc, char **argv) {
   if (!listed) st = dt_pack_writer_create(c, &p.writer);
   const char *all_ops[64] = {0}, *f32 = "f32", *own = NULL;
   int nops = 0;
-  for (; !ops.n && nops < 64 && dt_operator_name((size_t)nops); nops++) all_ops[nops] = dt_operator_name((size_t)nops);
+  for (; !ops.n && nops < 64 && dt_operator_name((size_t)nops); nops++)
+    all_ops[nops] = dt_operator_name((size_t)nops);
   CliList o = ops.n ? ops : (CliList){all_ops, nops}, d = dtypes.n ? dtypes : (CliList){&f32, 1},
           v = variants.n ? variants : (CliList){&own, 1};
   CliProgress bar = {.what = "packing"};
@@ -83,7 +87,13 @@ int cmd_pack(int argc, char **argv) {
           code = cli_usage("pack", "no dtype '%s'", d.v[j]);
           break;
         }
-        dt_plan_options po = {.size = sizeof po, .op = o.v[i], .variant = v.v[w], .dtype = (dt_dtype)dtype, .m = m, .n = n, .k = k};
+        dt_plan_options po = {.size = sizeof po,
+                              .op = o.v[i],
+                              .variant = v.v[w],
+                              .dtype = (dt_dtype)dtype,
+                              .m = m,
+                              .n = n,
+                              .k = k};
         st = dt_plan_requests(c, &po, (int)world, add, &p);
         cli_progress(&bar, (double)++done / total);
       }

@@ -115,9 +115,11 @@ static dt_status make_memory(Run *r, RankArgs *a, dt_rank *rank) {
     CliValue *v = &a->v[i];
     if (!is_tensor(v)) continue;
     size_t bytes = bytes_of(v) ? bytes_of(v) : 1;
-    dt_status st = v->symmetric ? dt_symm_alloc(rank, bytes, v->name, &a->memory[i]) : dt_alloc(rank, bytes, &a->memory[i]);
+    dt_status st = v->symmetric ? dt_symm_alloc(rank, bytes, v->name, &a->memory[i])
+                                : dt_alloc(rank, bytes, &a->memory[i]);
     if (st != DT_OK) return st;
-    if (!cli_fill(v, index, (uint64_t)r->seed, a->memory[i])) return dt_context_fail(r->context, DT_IO, "a tensor could not be filled");
+    if (!cli_fill(v, index, (uint64_t)r->seed, a->memory[i]))
+      return dt_context_fail(r->context, DT_IO, "a tensor could not be filled");
   }
   return DT_OK;
 }
@@ -152,7 +154,9 @@ static dt_status run_rank(dt_rank *rank, void *user) {
   int index = dt_rank_index(rank);
   RankArgs *a = calloc(1, sizeof *a);
   dt_image *image = NULL;
-  dt_status st = a && parse_values(r, a, index) ? DT_OK : dt_context_fail(r->context, DT_INVALID, "an argument is malformed");
+  dt_status st = a && parse_values(r, a, index)
+                     ? DT_OK
+                     : dt_context_fail(r->context, DT_INVALID, "an argument is malformed");
   dt_status agreed = dt_agree(rank, st);
   if (st == DT_OK) st = agreed;
   if (st == DT_OK) st = make_memory(r, a, rank);
@@ -169,11 +173,13 @@ static dt_status run_rank(dt_rank *rank, void *user) {
     agreed = dt_agree(rank, st); // peers may still be writing to this rank
     if (st == DT_OK) st = agreed;
   }
-  if (st == DT_OK && !write_outs(r, a, index)) st = dt_context_fail(r->context, DT_IO, "an output could not be written");
+  if (st == DT_OK && !write_outs(r, a, index))
+    st = dt_context_fail(r->context, DT_IO, "an output could not be written");
   if (st == DT_OK && index == 0 && !r->quiet) {
-    printf("%s: grid %ux%ux%u on %d rank%s: compiled in %.1f ms, ran in %.3f ms\n", dt_image_kernel_name(image, 0), r->grid[0], r->grid[1],
-           r->grid[2], dt_team_size(dt_rank_team(rank)), dt_team_size(dt_rank_team(rank)) > 1 ? "s" : "", r->compile_ns / 1e6,
-           r->run_ns / 1e6);
+    printf("%s: grid %ux%ux%u on %d rank%s: compiled in %.1f ms, ran in %.3f ms\n",
+           dt_image_kernel_name(image, 0), r->grid[0], r->grid[1], r->grid[2],
+           dt_team_size(dt_rank_team(rank)), dt_team_size(dt_rank_team(rank)) > 1 ? "s" : "",
+           r->compile_ns / 1e6, r->run_ns / 1e6);
     for (int i = 0; i < a->n && r->outs.n == 0; i++)
       if (is_tensor(&a->v[i])) show_tensor(&a->v[i], a->memory[i]);
   }
@@ -184,8 +190,11 @@ static dt_status run_rank(dt_rank *rank, void *user) {
 
 static int on_devices(Run *r) {
   dt_team *team = NULL;
-  dt_team_options o = {.size = sizeof o, .local_ranks = (int)r->ranks, .from_environment = r->ranks == 0,
-                       .threads_per_rank = (int)r->threads, .trace = r->traces.n > 0};
+  dt_team_options o = {.size = sizeof o,
+                       .local_ranks = (int)r->ranks,
+                       .from_environment = r->ranks == 0,
+                       .threads_per_rank = (int)r->threads,
+                       .trace = r->traces.n > 0};
   dt_status st = dt_team_create(r->context, &o, &team);
   if (st != DT_OK) return cli_failed(r->context, "team", st);
   st = dt_team_run(team, run_rank, r);
@@ -221,17 +230,26 @@ static int on_interpreter(Run *r) {
       }
       memset(a->memory[i], 0, bytes);
       if (!cli_fill(v, k, (uint64_t)r->seed, a->memory[i])) goto done;
-      memory[nmemory++] = (dt_interp_memory){.base = a->memory[i], .bytes = bytes_of(v), .name = v->name, .rank = k,
+      memory[nmemory++] = (dt_interp_memory){.base = a->memory[i],
+                                             .bytes = bytes_of(v),
+                                             .name = v->name,
+                                             .rank = k,
                                              .segment = v->symmetric ? segment++ : -1,
                                              .initialised = !v->fill || strcmp(v->fill, "empty") != 0};
     }
     name_values(a);
     named[k] = a->named;
   }
-  dt_interp_options o = {.size = sizeof o, .ranks = ranks, .seed = (uint64_t)r->seed, .check = r->check, .memory = memory,
-                         .nmemory = (size_t)nmemory, .print = print_line};
+  dt_interp_options o = {.size = sizeof o,
+                         .ranks = ranks,
+                         .seed = (uint64_t)r->seed,
+                         .check = r->check,
+                         .memory = memory,
+                         .nmemory = (size_t)nmemory,
+                         .print = print_line};
   uint64_t start = cli_now_ns();
-  dt_status st = dt_interp_file(r->context, r->file, r->kernel, r->grid, named, (size_t)all[0].n, &r->compile, &o);
+  dt_status st =
+      dt_interp_file(r->context, r->file, r->kernel, r->grid, named, (size_t)all[0].n, &r->compile, &o);
   if (st != DT_OK) {
     fputs(dt_error(r->context), stderr);
     goto done;
@@ -239,8 +257,9 @@ static int on_interpreter(Run *r) {
   code = 0;
   for (int k = 0; k < ranks && code == 0; k++) code = write_outs(r, &all[k], k) ? 0 : 1;
   if (code == 0 && !r->quiet) {
-    printf("%s: grid %ux%ux%u on %d rank%s, interpreted%s in %.1f ms\n", r->kernel ? r->kernel : r->file, r->grid[0], r->grid[1],
-           r->grid[2], ranks, ranks > 1 ? "s" : "", r->check ? " and checked: nothing found," : "", (cli_now_ns() - start) / 1e6);
+    printf("%s: grid %ux%ux%u on %d rank%s, interpreted%s in %.1f ms\n", r->kernel ? r->kernel : r->file,
+           r->grid[0], r->grid[1], r->grid[2], ranks, ranks > 1 ? "s" : "",
+           r->check ? " and checked: nothing found," : "", (cli_now_ns() - start) / 1e6);
     for (int i = 0; i < all[0].n && r->outs.n == 0; i++)
       if (is_tensor(&all[0].v[i])) show_tensor(&all[0].v[i], all[0].memory[i]);
   }
@@ -274,24 +293,30 @@ int cmd_run(int argc, char **argv) {
   CliList rest = {0};
   const CliOption options[] = {
       {"--grid", "X[,Y[,Z]]", CLI_TEXT, &grid, 0, 0, "instances along each axis"},
-      {"--ranks", "N", CLI_INT, &r.ranks, 1, 256, "ranks, as threads of this process (default: those of the job, else 1)"},
+      {"--ranks", "N", CLI_INT, &r.ranks, 1, 256,
+       "ranks, as threads of this process (default: those of the job, else 1)"},
       {"--target", "T", CLI_TEXT, &r.target, 0, 0, "host (default), x86-64, x86-64-v4, or interp"},
       {"--warps", "W", CLI_INT, &r.warps, 1, 32, "warps of an instance (4)"},
       {"--stages", "S", CLI_INT, &r.stages, 1, 16, "pipeline stages of loops (2)"},
       {"--threads", "T", CLI_INT, &r.threads, 1, 1024, "worker threads of a rank (cores / ranks)"},
       {"--interp", NULL, CLI_FLAG, &r.interp, 0, 0, "run on the interpreter"},
-      {"--check", NULL, CLI_FLAG, &r.check, 0, 0, "run on the interpreter and report races, hangs and bad accesses"},
-      {"--seed", "S", CLI_INT, &r.seed, 0, INT64_MAX, "of random values and of the interpreter's schedule (0)"},
+      {"--check", NULL, CLI_FLAG, &r.check, 0, 0,
+       "run on the interpreter and report races, hangs and bad accesses"},
+      {"--seed", "S", CLI_INT, &r.seed, 0, INT64_MAX,
+       "of random values and of the interpreter's schedule (0)"},
       {"--deadline", "SECONDS", CLI_NUMBER, &r.deadline, 0, 0, "longest time of a wait (30)"},
-      {"--trace", "FILE", CLI_LIST, &r.traces, 0, 0, "write a timeline: .json (Perfetto) or .svg (again for both)"},
+      {"--trace", "FILE", CLI_LIST, &r.traces, 0, 0,
+       "write a timeline: .json (Perfetto) or .svg (again for both)"},
       {"--explain", NULL, CLI_FLAG, &r.explain, 0, 0, "say what the compiler did, and why not more"},
       {"--quiet", NULL, CLI_FLAG, &r.quiet, 0, 0, "print results only to --out files"},
-      {"--out", "NAME=FILE.npy", CLI_LIST, &r.outs, 0, 0, "write a tensor after the run; {rank} in the name: every rank"},
+      {"--out", "NAME=FILE.npy", CLI_LIST, &r.outs, 0, 0,
+       "write a tensor after the run; {rank} in the name: every rank"},
   };
   int over = cli_parse("run", options, sizeof options / sizeof options[0], argc, argv, &rest);
   if (over) return over - 1;
   if (rest.n < 1) return cli_usage("run", "which file?");
-  if (!grid || !parse_grid(grid, r.grid)) return cli_usage("run", "--grid X[,Y[,Z]] says how many instances to run");
+  if (!grid || !parse_grid(grid, r.grid))
+    return cli_usage("run", "--grid X[,Y[,Z]] says how many instances to run");
   if (rest.n - 1 > MOST_ARGS) return cli_usage("run", "more than %d arguments", MOST_ARGS);
   char *file = strdup(rest.v[0]), *colon = strrchr(file, ':');
   if (colon && !strchr(colon, '/')) {
@@ -304,14 +329,18 @@ int cmd_run(int argc, char **argv) {
     r.interp = true;
     r.target = NULL;
   }
-  r.compile = (dt_compile_options){.size = sizeof r.compile, .target = r.target, .num_warps = (int)r.warps, .num_stages = (int)r.stages,
+  r.compile = (dt_compile_options){.size = sizeof r.compile,
+                                   .target = r.target,
+                                   .num_warps = (int)r.warps,
+                                   .num_stages = (int)r.stages,
                                    .explain = r.explain};
   RankArgs *probe = calloc(1, sizeof *probe);
   if (!probe) return cli_fail("out of memory");
   bool ok = parse_values(&r, probe, 0) && check_outs(&r, probe);
   free(probe);
   if (!ok) return 2;
-  dt_context_options co = {.size = sizeof co, .deadline_seconds = r.deadline > 0 ? r.deadline : 30, .print = print_line};
+  dt_context_options co = {
+      .size = sizeof co, .deadline_seconds = r.deadline > 0 ? r.deadline : 30, .print = print_line};
   dt_status st = dt_context_create(&co, &r.context);
   if (st != DT_OK) return cli_failed(NULL, "start", st);
   int code = r.interp || r.check ? on_interpreter(&r) : on_devices(&r);

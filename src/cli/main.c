@@ -20,7 +20,9 @@ static const struct {
 enum { NCOMMANDS = sizeof commands / sizeof commands[0] };
 
 static void help(FILE *f) {
-  fprintf(f, "ditron %s: compiles and runs tile programs that span many devices\n\nusage: ditron COMMAND ...\n\n", dt_version());
+  fprintf(
+      f, "ditron %s: compiles and runs tile programs that span many devices\n\nusage: ditron COMMAND ...\n\n",
+      dt_version());
   for (int i = 0; i < NCOMMANDS; i++) fprintf(f, "  %-8s %s\n", commands[i].name, commands[i].text);
   fprintf(f, "\n`ditron COMMAND --help` tells more; environment variables are listed by `ditron info`\n");
 }
@@ -117,15 +119,16 @@ static int set(const char *command, const CliOption *o, const char *value) {
   case CLI_NUMBER: {
     char *end;
     double v = strtod(value, &end);
-    if (end == value || *end || !(v > 0)) return 1 + cli_usage(command, "%s takes a number above 0, not '%s'", o->name, value);
+    if (end == value || *end || !(v > 0))
+      return 1 + cli_usage(command, "%s takes a number above 0, not '%s'", o->name, value);
     *(double *)o->target = v;
     return 0;
   }
   case CLI_INT: {
     int64_t v;
     if (!cli_int(value, &v) || v < o->lo || v > o->hi)
-      return 1 + cli_usage(command, "%s takes a whole number from %lld to %lld, not '%s'", o->name, (long long)o->lo,
-                           (long long)o->hi, value);
+      return 1 + cli_usage(command, "%s takes a whole number from %lld to %lld, not '%s'", o->name,
+                           (long long)o->lo, (long long)o->hi, value);
     *(int64_t *)o->target = v;
     return 0;
   }
@@ -156,7 +159,8 @@ int cli_parse(const char *command, const CliOption *options, int n, int argc, ch
       if (strlen(options[j].name) == len && memcmp(options[j].name, arg, len) == 0) o = &options[j];
     if (!o) return 1 + cli_usage(command, "no option '%.*s'", (int)len, arg);
     if (o->kind == CLI_FLAG && equals) return 1 + cli_usage(command, "%s takes no value", o->name);
-    if (o->kind != CLI_FLAG && !equals && ++i >= argc) return 1 + cli_usage(command, "%s needs a value", o->name);
+    if (o->kind != CLI_FLAG && !equals && ++i >= argc)
+      return 1 + cli_usage(command, "%s needs a value", o->name);
     int over = set(command, o, o->kind == CLI_FLAG ? NULL : equals ? equals + 1 : argv[i]);
     if (over) return over;
   }

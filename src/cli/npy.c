@@ -44,7 +44,8 @@ static bool parse_shape(const char *p, CliTensor *out) {
     if (*p < '0' || *p > '9' || out->rank == MOST_AXES) return false;
     uint64_t v = 0;
     for (; *p >= '0' && *p <= '9'; p++)
-      if (__builtin_mul_overflow(v, 10u, &v) || __builtin_add_overflow(v, (uint64_t)(*p - '0'), &v)) return false;
+      if (__builtin_mul_overflow(v, 10u, &v) || __builtin_add_overflow(v, (uint64_t)(*p - '0'), &v))
+        return false;
     if (*p == 'L') p++;
     if (v > INT64_MAX || __builtin_mul_overflow(count, v, &count)) return false;
     out->shape[out->rank++] = (int64_t)v;
@@ -54,7 +55,8 @@ static bool parse_shape(const char *p, CliTensor *out) {
   return true;
 }
 
-bool npy_parse(const unsigned char *b, size_t n, uint64_t file_size, CliTensor *out, size_t *data, char *why, size_t cap) {
+bool npy_parse(const unsigned char *b, size_t n, uint64_t file_size, CliTensor *out, size_t *data, char *why,
+               size_t cap) {
   static const unsigned char magic[6] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
   if (n < 10 || memcmp(b, magic, 6) != 0) return snprintf(why, cap, "not a .npy file"), false;
   int major = b[6];
@@ -67,7 +69,8 @@ bool npy_parse(const unsigned char *b, size_t n, uint64_t file_size, CliTensor *
   memcpy(header, b + at, len);
   header[len] = 0;
   bool ok = false;
-  const char *descr = value_of(header, "descr"), *order = value_of(header, "fortran_order"), *shape = value_of(header, "shape");
+  const char *descr = value_of(header, "descr"), *order = value_of(header, "fortran_order"),
+             *shape = value_of(header, "shape");
   if (strlen(header) != len || !descr || !order || !shape || (*descr != '\'' && *descr != '"')) {
     snprintf(why, cap, "its header is damaged");
   } else if (strncmp(order, "False", 5) != 0) {
@@ -77,17 +80,21 @@ bool npy_parse(const unsigned char *b, size_t n, uint64_t file_size, CliTensor *
   } else {
     size_t dlen = strcspn(descr + 1, "'\"");
     for (size_t i = 0; i < sizeof descrs / sizeof descrs[0] && !ok; i++) {
-      ok = dlen == 3 && (memcmp(descr + 1, descrs[i].descr, 3) == 0 ||
-                         (descrs[i].descr[0] == '|' && descr[1] == '<' && memcmp(descr + 2, descrs[i].descr + 1, 2) == 0));
+      ok = dlen == 3 &&
+           (memcmp(descr + 1, descrs[i].descr, 3) == 0 ||
+            (descrs[i].descr[0] == '|' && descr[1] == '<' && memcmp(descr + 2, descrs[i].descr + 1, 2) == 0));
       if (ok) out->dtype = descrs[i].dtype;
     }
-    if (!ok) snprintf(why, cap, "elements of type '%.*s' are not supported", (int)(dlen > 16 ? 16 : dlen), descr + 1);
+    if (!ok)
+      snprintf(why, cap, "elements of type '%.*s' are not supported", (int)(dlen > 16 ? 16 : dlen),
+               descr + 1);
   }
   free(header);
   *data = at + len;
   if (ok && file_size - *data < (uint64_t)out->count * dt_dtype_bytes(out->dtype))
     return snprintf(why, cap, "truncated: its shape needs %llu bytes, it has %llu",
-                    (unsigned long long)(out->count * dt_dtype_bytes(out->dtype)), (unsigned long long)(file_size - *data)),
+                    (unsigned long long)(out->count * dt_dtype_bytes(out->dtype)),
+                    (unsigned long long)(file_size - *data)),
            false;
   return ok;
 }
@@ -126,8 +133,13 @@ bool npy_read(const char *path, dt_dtype want, const CliTensor *shape, void *mem
   size_t bytes = t.count * dt_dtype_bytes(t.dtype);
   void *raw = t.count == shape->count ? malloc(bytes ? bytes : 1) : NULL;
   bool ok = raw && fread(raw, 1, bytes, f) == bytes;
-  if (!ok) cli_fail("%s: %s", path, t.count != shape->count ? "changed while it was read" : raw ? "reading failed" : "out of memory");
-  else ok = dt_convert(memory, want, raw, t.dtype, t.count) == DT_OK;
+  if (!ok)
+    cli_fail("%s: %s", path,
+             t.count != shape->count ? "changed while it was read"
+             : raw                   ? "reading failed"
+                                     : "out of memory");
+  else
+    ok = dt_convert(memory, want, raw, t.dtype, t.count) == DT_OK;
   free(raw);
   fclose(f);
   return ok;
@@ -140,7 +152,8 @@ bool npy_write(const char *path, const CliTensor *t, const void *memory) {
     if (descrs[i].dtype == as) descr = descrs[i].descr;
   char dict[512], temporary[4096];
   int n = snprintf(dict, sizeof dict, "{'descr': '%s', 'fortran_order': False, 'shape': (", descr);
-  for (int i = 0; i < t->rank; i++) n += snprintf(dict + n, sizeof dict - (size_t)n, "%lld,", (long long)t->shape[i]);
+  for (int i = 0; i < t->rank; i++)
+    n += snprintf(dict + n, sizeof dict - (size_t)n, "%lld,", (long long)t->shape[i]);
   n += snprintf(dict + n, sizeof dict - (size_t)n, "), }");
   while ((10 + n + 1) % 64) dict[n++] = ' ';
   dict[n++] = '\n';
@@ -152,8 +165,10 @@ bool npy_write(const char *path, const CliTensor *t, const void *memory) {
   }
   dt_convert(raw, as, memory, t->dtype, t->count);
   FILE *f = fopen(temporary, "wb");
-  const unsigned char head[10] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, (unsigned char)(n & 255), (unsigned char)(n >> 8)};
-  bool ok = f && fwrite(head, 1, 10, f) == 10 && fwrite(dict, 1, (size_t)n, f) == (size_t)n && fwrite(raw, 1, bytes, f) == bytes;
+  const unsigned char head[10] = {
+      0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, (unsigned char)(n & 255), (unsigned char)(n >> 8)};
+  bool ok = f && fwrite(head, 1, 10, f) == 10 && fwrite(dict, 1, (size_t)n, f) == (size_t)n &&
+            fwrite(raw, 1, bytes, f) == bytes;
   if (f && fclose(f) != 0) ok = false;
   if (ok) ok = rename(temporary, path) == 0;
   if (!ok) {

@@ -78,7 +78,9 @@ static bool entry(const char *text, CliSig *sig) {
     ok = v.kind != DT_VALUE_PTR && v.kind != DT_VALUE_DESC;
     if (ok) arg->value = cli_plain_value(&v);
   }
-  if (!ok) return cli_fail("--sig: '%s': expected *DTYPE[:16], DTYPE[:16], desc(DTYPE;B0,B1) or a constant", text), false;
+  if (!ok)
+    return cli_fail("--sig: '%s': expected *DTYPE[:16], DTYPE[:16], desc(DTYPE;B0,B1) or a constant", text),
+           false;
   sig->n++;
   return true;
 }
@@ -95,8 +97,10 @@ bool cli_sig(const char *text, CliSig *sig) {
     while (start < end && *start == ' ') start++;
     while (end > start && end[-1] == ' ') end--;
     *end = 0;
-    if (*start && sig->n == CLI_SIG_ARGS) ok = (cli_fail("--sig: more than %d entries", CLI_SIG_ARGS), false);
-    else if (*start) ok = entry(start, sig);
+    if (*start && sig->n == CLI_SIG_ARGS)
+      ok = (cli_fail("--sig: more than %d entries", CLI_SIG_ARGS), false);
+    else if (*start)
+      ok = entry(start, sig);
     start = next;
   }
   free(copy);

@@ -41,9 +41,10 @@ static int language_dtype(const char *s) { // "tl.float16" and the like
   static const struct {
     const char *name;
     dt_dtype d;
-  } names[] = {{"int1", DT_I1}, {"int8", DT_I8}, {"int16", DT_I16}, {"int32", DT_I32}, {"int64", DT_I64}, {"uint8", DT_U8},
-               {"uint16", DT_U16}, {"uint32", DT_U32}, {"uint64", DT_U64}, {"float16", DT_F16}, {"bfloat16", DT_BF16},
-               {"float32", DT_F32}, {"float64", DT_F64}, {"float8e4nv", DT_F8E4M3}, {"float8e5", DT_F8E5M2}};
+  } names[] = {{"int1", DT_I1},     {"int8", DT_I8},           {"int16", DT_I16},      {"int32", DT_I32},
+               {"int64", DT_I64},   {"uint8", DT_U8},          {"uint16", DT_U16},     {"uint32", DT_U32},
+               {"uint64", DT_U64},  {"float16", DT_F16},       {"bfloat16", DT_BF16},  {"float32", DT_F32},
+               {"float64", DT_F64}, {"float8e4nv", DT_F8E4M3}, {"float8e5", DT_F8E5M2}};
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
     if (strcmp(s, names[i].name) == 0) return names[i].d;
   return -1;
@@ -53,14 +54,18 @@ static int language_dtype(const char *s) { // "tl.float16" and the like
 static bool shape_of(CliValue *v, const char *p, const char **end) {
   const char *open = strchr(p, '[');
   int d = open ? dtype_by_name(p, (size_t)(open - p)) : -1;
-  if (d < 0) return bad(v, "expected DTYPE[SHAPE] with a dtype of i1 i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64 f8e4m3 f8e5m2");
+  if (d < 0)
+    return bad(
+        v,
+        "expected DTYPE[SHAPE] with a dtype of i1 i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64 f8e4m3 f8e5m2");
   v->dtype = v->tensor.dtype = (dt_dtype)d;
   v->tensor.rank = 0;
   uint64_t count = 1;
   for (p = open + 1; *p && *p != ']';) {
     char *stop;
     long long size = strtoll(p, &stop, 10);
-    if (stop == p || size < 0 || v->tensor.rank == 8 || __builtin_mul_overflow(count, (uint64_t)size, &count) || count > (1ull << 40))
+    if (stop == p || size < 0 || v->tensor.rank == 8 ||
+        __builtin_mul_overflow(count, (uint64_t)size, &count) || count > (1ull << 40))
       return bad(v, "a shape is up to 8 sizes, separated by commas, of at most 2^40 elements in all");
     v->tensor.shape[v->tensor.rank++] = size;
     p = *stop == ',' ? stop + 1 : stop;
@@ -78,7 +83,10 @@ static bool fill_of(CliValue *v, const char *p, const char **end) {
   v->fill = NULL;
   for (size_t i = 0; i < sizeof fills / sizeof fills[0]; i++)
     if (strlen(fills[i]) == n && memcmp(p, fills[i], n) == 0) v->fill = fills[i];
-  if (!v->fill) return bad(v, "no such value; a tensor is FILL:DTYPE[SHAPE] with FILL zeros ones arange randn rand randint(LO,HI) full(V) empty, or @file.npy");
+  if (!v->fill)
+    return bad(
+        v,
+        "no such value; a tensor is FILL:DTYPE[SHAPE] with FILL zeros ones arange randn rand randint(LO,HI) full(V) empty, or @file.npy");
   p += n;
   int want = strcmp(v->fill, "randint") == 0 ? 2 : strcmp(v->fill, "full") == 0 ? 1 : 0, got = 0;
   if (*p == '(') {
@@ -91,7 +99,9 @@ static bool fill_of(CliValue *v, const char *p, const char **end) {
     }
     if (*p++ != ')') return bad(v, "expected ')' behind the fill's numbers");
   }
-  if (got != want) return bad(v, want ? "this fill takes its numbers in brackets: randint(LO,HI), full(V)" : "this fill takes no numbers");
+  if (got != want)
+    return bad(v, want ? "this fill takes its numbers in brackets: randint(LO,HI), full(V)"
+                       : "this fill takes no numbers");
   if (*p != ':') return bad(v, "expected ':DTYPE[SHAPE]' behind the fill");
   v->kind = DT_VALUE_PTR;
   return shape_of(v, p + 1, end);
@@ -164,7 +174,8 @@ bool cli_value(const char *text, int rank, CliValue *v) {
   if (!v->name) abort();
   const char *p = v->text;
   if (strcmp(p, "None") == 0) return v->kind = DT_VALUE_NONE, true;
-  if (strcmp(p, "True") == 0 || strcmp(p, "False") == 0) return v->kind = DT_VALUE_BOOL, v->i = *p == 'T', true;
+  if (strcmp(p, "True") == 0 || strcmp(p, "False") == 0)
+    return v->kind = DT_VALUE_BOOL, v->i = *p == 'T', true;
   if (strncmp(p, "tl.", 3) == 0) {
     int d = language_dtype(p + 3);
     if (d < 0) return bad(v, "no such dtype");
@@ -201,7 +212,8 @@ bool cli_load_shape(CliValue *v, int rank) {
     if (!npy_header(v->file, &v->tensor)) return false;
     v->dtype = v->tensor.dtype;
   }
-  if (v->is_desc && v->nblock != v->tensor.rank) return bad(v, "a descriptor needs one block size for each axis of its tensor");
+  if (v->is_desc && v->nblock != v->tensor.rank)
+    return bad(v, "a descriptor needs one block size for each axis of its tensor");
   return true;
 }
 
@@ -254,7 +266,8 @@ bool cli_fill(const CliValue *v, int rank, uint64_t seed, void *memory) {
   for (size_t i = 0; i < v->tensor.count; i++) {
     double x = element(v, i, &state);
     int64_t whole = (int64_t)x;
-    dt_convert((char *)memory + i * bytes, v->dtype, integers ? (void *)&whole : (void *)&x, integers ? DT_I64 : DT_F64, 1);
+    dt_convert((char *)memory + i * bytes, v->dtype, integers ? (void *)&whole : (void *)&x,
+               integers ? DT_I64 : DT_F64, 1);
   }
   return true;
 }
