@@ -77,6 +77,7 @@ typedef struct Cmd Cmd;
 typedef struct WaitFor {
   const void *flag;
   uint64_t value, since;
+  uint64_t until; // when it was seen to hold, where a timeline is kept
   const _Atomic uint64_t
       *meets; // team barrier: rank 0's count; until those of all n ranks are at least value
   uint32_t n, bytes;

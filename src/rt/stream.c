@@ -267,7 +267,8 @@ Status rt_stream_create(RtRank *r, const char *label, RtStream **out, RtError *e
   if (label)
     snprintf(s->label, sizeof s->label, "%s", label);
   else
-    snprintf(s->label, sizeof s->label, "%u", i);
+    snprintf(s->label, sizeof s->label, "stream %u", i);
+  if (ok) memcpy(r->control->stream_label[i], s->label, RT_LABEL);
   if (ok && memory) {
     *out = s;
     return ST_OK;

@@ -150,8 +150,9 @@ static void draw_stream(Picture *p, const TraceItem *items, uint32_t n, uint64_t
            top + h - (lane == LANE_WAIT ? 2 : 7));
     rt_out_escaped(p->o, rt_trace_stream(p->team, items), true);
     rt_out(p->o, " %s</text>\n", lane_names[lane]);
-    rt_out(p->o, "<text class=\"d\" x=\"%d\" y=\"%.1f\">%.0f%%</text>\n", LEFT + WIDTH + 10,
-           top + h - (lane == LANE_WAIT ? 2 : 7), share * 100);
+    rt_out(p->o, "<text class=\"d\" x=\"%d\" y=\"%.1f\">", LEFT + WIDTH + 10,
+           top + h - (lane == LANE_WAIT ? 2 : 7));
+    rt_out(p->o, share < 0.01 ? "&lt;1%%</text>\n" : "%.0f%%</text>\n", share * 100);
     p->y += rows * (h + 1) + GAP - 1;
   }
 }

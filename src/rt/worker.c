@@ -254,10 +254,10 @@ void rt_fiber_wait(Fiber *f, const WaitFor *wait) {
     w->cmd = NULL;
   }
   rt_block(f);
-  if (rt_tracing(f->rank)) {
+  if (f->wait.until) {
     const RtKernel *k = f->launch->launch.kernel;
     const bool known = wait->site < k->image->nsites;
-    rt_trace(f->rank, TRACE_WAIT, f->launch->stream->index, f->inst.pid, f->wait.since, os_now_ns(), 0,
+    rt_trace(f->rank, TRACE_WAIT, f->launch->stream->index, f->inst.pid, f->wait.since, f->wait.until, 0,
              known ? k->site_labels[wait->site] : "wait");
   }
   if (f->dropped) {
@@ -281,6 +281,7 @@ static void poll_waiting(Worker *w) {
       continue;
     }
     f->dropped = aborted;
+    f->wait.until = rt_tracing(w->rank) ? os_now_ns() : 0;
     w->waiting[i] = w->waiting[--w->nwaiting];
     push(&w->ready, f);
   }
