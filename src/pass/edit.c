@@ -52,6 +52,18 @@ void pass_clear_marks(IrBlock *b) {
   }
 }
 
+bool pass_rmw_is_neutral(const IrOp *op) {
+  uint64_t c;
+  if (op->kind != OP_atomic_rmw || !pass_const(ir_operand(op, 1), &c)) return false;
+  switch ((IrRmw)ir_attr_i(op, ATTR_rmw)) {
+  case RMW_add:
+  case RMW_or:
+  case RMW_xor: return c == 0;
+  case RMW_and: return c == pass_mask(pass_elem_bits(ir_operand(op, 1)->type));
+  default: return false;
+  }
+}
+
 IrCmp pass_swapped(IrCmp p) {
   static const IrCmp swapped[CMP_COUNT] = {CMP_eq,  CMP_ne,  CMP_sgt, CMP_sge, CMP_slt,
                                            CMP_sle, CMP_ugt, CMP_uge, CMP_ult, CMP_ule};

@@ -96,7 +96,7 @@ static bool eval_int(IrOpKind k, int bits, uint64_t ua, uint64_t ub, uint64_t *o
   return true;
 }
 
-static bool eval_cmp(IrCmp p, int bits, uint64_t ua, uint64_t ub) {
+bool pass_compare(IrCmp p, int bits, uint64_t ua, uint64_t ub) {
   const int64_t a = pass_sext(ua, bits), b = pass_sext(ub, bits);
   switch (p) {
   case CMP_eq: return ua == ub;
@@ -230,7 +230,7 @@ bool pass_eval(const IrOp *op, const uint64_t *in, uint64_t *out) {
   const IrType *from = ir_operand(op, 0)->type, *to = ir_result(op, 0)->type;
   const int bits = pass_elem_bits(from);
   switch (op->kind) {
-  case OP_cmp: *out = eval_cmp((IrCmp)ir_attr_i(op, ATTR_cmp), bits, in[0], in[1]); return true;
+  case OP_cmp: *out = pass_compare((IrCmp)ir_attr_i(op, ATTR_cmp), bits, in[0], in[1]); return true;
   case OP_fcmp:
     *out =
         eval_fcmp((IrFcmp)ir_attr_i(op, ATTR_fcmp), decode(from->dtype, in[0]), decode(from->dtype, in[1]));

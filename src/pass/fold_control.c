@@ -35,7 +35,14 @@ static void fold_equal_results(Fold *f, IrOp *op) {
   }
 }
 
-static bool is_empty(const IrBlock *b) { return b->first == b->last; }
+// No ops but constants, which move before the op around b.
+static bool is_empty(IrBlock *b) {
+  PASS_EACH_OP(b, op) {
+    if (op != b->last && op->kind != OP_const) return false;
+  }
+  pass_splice(b, b->owner, NULL, 0);
+  return true;
+}
 
 // An `if` that only chooses between scalars is a select.
 static bool fold_to_select(Fold *f, IrOp *op) {

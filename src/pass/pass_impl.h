@@ -7,6 +7,7 @@
 // ---- eval.c: the value of an elementwise op on known bits ------------------------------------------------------------
 // Bits of one element, zero-extended to 64. False where the op has no agreed exact result (then nothing is folded).
 bool pass_eval(const IrOp *op, const uint64_t *in, uint64_t *out);
+bool pass_compare(IrCmp p, int bits, uint64_t a, uint64_t b); // of integers
 static inline uint64_t pass_mask(int bits) { return bits >= 64 ? ~0ull : (1ull << bits) - 1; }
 static inline int64_t pass_sext(uint64_t v, int bits) {
   return bits >= 64 ? (int64_t)v : (int64_t)(v << (64 - bits)) >> (64 - bits);
@@ -30,8 +31,9 @@ bool pass_is_plain_load(const IrOp *op); // orders nothing, not volatile
 // Sets op->aux of all ops of b and below to non-NULL where the op, or one inside it, writes memory or orders others.
 bool pass_mark_memory(IrBlock *b);
 void pass_clear_marks(IrBlock *b);
-IrCmp pass_swapped(IrCmp p);  // p(a, b) == swapped(p)(b, a)
-IrCmp pass_inverted(IrCmp p); // !p(a, b) == inverted(p)(a, b)
+bool pass_rmw_is_neutral(const IrOp *op); // an atomic that leaves the word as it is: add 0, and -1, ...
+IrCmp pass_swapped(IrCmp p);              // p(a, b) == swapped(p)(b, a)
+IrCmp pass_inverted(IrCmp p);             // !p(a, b) == inverted(p)(a, b)
 IrValue *pass_like(IrBuilder *b, const IrOp *op, uint32_t n, IrValue *const *operands,
                    const IrType *result); // op's kind and attributes
 // Iterations of a `for` whose bounds and step are known; -1 where they are not, or where it would never end.

@@ -10,6 +10,8 @@
 //   contract              (machines) products that accumulate; the interpreter computes what is written
 //   wait_class params     facts for launches, on the final program
 //   place                 (CPU) into the placed stage
+//   fold cse licm dce     what placement left
+//   prefetch              the next row while this one is computed
 #include "pass/pass_impl.h"
 
 #include <string.h>
@@ -18,7 +20,7 @@
 #define FACTS "wait_class,params"
 static const char *const orders[] = {
     [PASS_INTERP] = TILE "," FACTS,
-    [PASS_CPU] = TILE ",contract,dce," FACTS ",place,fold,cse,licm,dce",
+    [PASS_CPU] = TILE ",contract,dce," FACTS ",place,fold,cse,licm,dce,prefetch",
 };
 
 const PassInfo pass_infos[] = {

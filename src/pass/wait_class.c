@@ -51,9 +51,11 @@ static void add(Class *c, const IrOp *op, uint32_t i, bool peer) {
 static bool collect(IrOp *op, void *user) {
   Class *c = user;
   switch (op->kind) {
+  case OP_atomic_rmw:
+    if (!pass_rmw_is_neutral(op)) add(c, op, 0, false);
+    break;
   case OP_store:
   case OP_store_vec:
-  case OP_atomic_rmw:
   case OP_atomic_cas:
   case OP_desc_store:
   case OP_desc_rmw: add(c, op, 0, false); break;
@@ -160,6 +162,26 @@ static bool is_lock(const Class *c, const IrOp *wait) {
   return takes && gives;
 }
 
+// The value that op leaves in a word, where it is known.
+static bool written(const IrOp *op, const IrValue **v) {
+  const bool xchg = op->kind == OP_atomic_rmw && ir_attr_i(op, ATTR_rmw) == RMW_xchg;
+  const bool set =
+      (op->kind == OP_signal || op->kind == OP_release) && ir_attr_i(op, ATTR_sigop) == SIGOP_set;
+  if (op->kind != OP_store && op->kind != OP_atomic_cas && !xchg && !set) return false;
+  *v = ir_operand(op, op->kind == OP_atomic_cas ? 2 : 1);
+  return true;
+}
+
+// Known not to satisfy the wait: taking a signal back, giving a lock away.
+static bool cannot_end(const IrOp *wait, const IrOp *write) {
+  const IrValue *v, *k = ir_operand(wait, wait->kind == OP_wait ? 2 : 1);
+  uint64_t a, b;
+  if (wait->kind == OP_acquire && !ir_attr(wait, ATTR_cmp)) return false;
+  if (!written(write, &v) || v->type->kind != IR_SCALAR || v->type->dtype != k->type->dtype) return false;
+  if (!pass_const(v, &a) || !pass_const(k, &b)) return false;
+  return !pass_compare((IrCmp)ir_attr_i(wait, ATTR_cmp), pass_elem_bits(k->type), a, b);
+}
+
 static void wait_on(Class *c, const IrOp *op) {
   const uint64_t roots = pass_roots(c->roots, ir_operand(op, 0));
   raise_to(c, WAIT_external, op->loc, "it waits for words that the kernel itself does not write");
@@ -169,7 +191,7 @@ static void wait_on(Class *c, const IrOp *op) {
   }
   for (uint32_t i = 0; i < c->writes.len; i++) {
     const Write *w = &c->writes.data[i];
-    if (!meet(roots, w->roots)) continue;
+    if (!meet(roots, w->roots) || cannot_end(op, w->op)) continue;
     if (!is_peer(w->roots) && !is_peer(roots) && from_lower(op, w->op))
       raise_to(c, WAIT_ordered, op->loc, "it waits for words that instances with a lower program id write");
     else

@@ -4,8 +4,8 @@
 // keeps:  every effect but the number of polls. A poll's own order and scope stay.
 // breaks: wait_class.
 //
-// A `while` polls when, apart from pure ops, it only looks at one word of memory and compares it with what does not
-// change in the loop. The look is a load, an atomic that leaves the word as it is, or one that may be repeated freely
+// A `while` polls when, apart from pure ops, it only looks at a word of memory and compares it with what does not change
+// in the loop (or goes on while any of several such comparisons tells it to). The look is a load, an atomic that leaves the word as it is, or one that may be repeated freely
 // (exchange, and, or, min, max with an unchanging operand; compare-and-swap that goes on until it succeeded).
 //
 //   while { x = load p; cond x != k } {}         wait p, k {eq}, and the loop is gone
@@ -18,6 +18,14 @@
 // themselves and are left alone.
 #include "pass/pass_impl.h"
 
+enum { MAX_POLLS = 8 };
+
+typedef struct Poll {
+  IrOp *look; // what reads the word
+  IrValue *k; // compared with
+  IrCmp exit; // exit(word, k) ends the loop, or is one of several things that must hold at its end
+} Poll;
+
 typedef struct Waits {
   Pass *p;
   IrFunc *f;
@@ -25,28 +33,12 @@ typedef struct Waits {
   Map seen; // of one slice
   bool found;
   const char *why; // the loop is only marked
+  Poll polls[MAX_POLLS];
+  int npolls;
 } Waits;
-
-typedef struct Poll {
-  IrOp *look; // what reads the word
-  IrValue *k; // compared with
-  IrCmp exit; // the loop ends when exit(word, k)
-} Poll;
 
 static bool inside(const Waits *w, const IrValue *v) {
   return pass_defined_in(v, w->loop->regions[0]) || pass_defined_in(v, w->loop->regions[1]);
-}
-
-static bool is_rmw_neutral(const IrOp *op) {
-  uint64_t c;
-  if (op->kind != OP_atomic_rmw || !pass_const(ir_operand(op, 1), &c)) return false;
-  switch ((IrRmw)ir_attr_i(op, ATTR_rmw)) {
-  case RMW_add:
-  case RMW_or:
-  case RMW_xor: return c == 0;
-  case RMW_and: return c == pass_mask(pass_elem_bits(ir_operand(op, 1)->type));
-  default: return false;
-  }
 }
 
 // A second time changes nothing that the first did not.
@@ -76,7 +68,7 @@ static bool is_look(const Waits *w, const IrOp *op, IrCmp exit, const IrValue *k
   if (!is_word(ir_result(op, 0)->type) || inside(w, ir_operand(op, 0))) return false;
   switch (op->kind) {
   case OP_load: return !ir_operand(op, 1);
-  case OP_atomic_rmw: return !ir_operand(op, 2) && (is_rmw_neutral(op) || is_rmw_repeatable(w, op));
+  case OP_atomic_rmw: return !ir_operand(op, 2) && (pass_rmw_is_neutral(op) || is_rmw_repeatable(w, op));
   case OP_atomic_cas: // fails without a trace until the word is what it expects
     return exit == CMP_eq && same_value(ir_operand(op, 1), k) && !inside(w, ir_operand(op, 1)) &&
            !inside(w, ir_operand(op, 2));
@@ -84,29 +76,14 @@ static bool is_look(const Waits *w, const IrOp *op, IrCmp exit, const IrValue *k
   }
 }
 
-// Everything in b but `look` is pure (fences may stay: they order, and touch nothing).
-static bool only_looks(const IrBlock *b, const IrOp *look) {
+// Everything in b but the looks is pure (fences may stay: they order, and touch nothing).
+static bool only_looks(const Waits *w, const IrBlock *b) {
   PASS_EACH_OP(b, op) {
-    if (op == look || op->kind == OP_fence || (ir_ops[op->kind].traits & TRAIT_TERMINATOR)) continue;
-    if (!ir_op_is_pure(op)) return false;
+    bool look = op->kind == OP_fence || (ir_ops[op->kind].traits & TRAIT_TERMINATOR);
+    for (int i = 0; i < w->npolls; i++) look |= w->polls[i].look == op;
+    if (!look && !ir_op_is_pure(op)) return false;
   }
   return true;
-}
-
-// go_on = cmp(word, k) or its negation: fills exit and k, returns the word.
-static IrValue *compared(IrValue *go_on, Poll *poll) {
-  bool negate = true;
-  uint64_t k;
-  while (go_on->def && go_on->def->kind == OP_xor && pass_const(ir_operand(go_on->def, 1), &k) && k) {
-    go_on = ir_operand(go_on->def, 0);
-    negate = !negate;
-  }
-  if (!go_on->def || go_on->def->kind != OP_cmp) return NULL;
-  const IrCmp p = (IrCmp)ir_attr_i(go_on->def, ATTR_cmp);
-  IrValue *word = ir_operand(go_on->def, 0);
-  poll->k = ir_operand(go_on->def, 1);
-  poll->exit = negate ? pass_inverted(p) : p;
-  return word;
 }
 
 // The op in the loop that gives v: directly, or through the condition's argument from the body.
@@ -116,40 +93,56 @@ static IrOp *source(const Waits *w, const IrValue *v) {
   return v->def && (v->def->parent == loop->regions[0] || v->def->parent == loop->regions[1]) ? v->def : NULL;
 }
 
-static bool find_poll(Waits *w, Poll *poll) {
+// The loop goes on while cmp(word, k); negate: while it does not hold.
+static bool add_poll(Waits *w, const IrOp *cmp, bool negate) {
+  const IrCmp p = (IrCmp)ir_attr_i(cmp, ATTR_cmp);
+  Poll poll = {.k = ir_operand(cmp, 1), .exit = negate ? p : pass_inverted(p)};
+  IrValue *word = ir_operand(cmp, 0);
+  if (inside(w, poll.k)) { // either side may be the word
+    word = poll.k;
+    poll.k = ir_operand(cmp, 0);
+    poll.exit = pass_swapped(poll.exit);
+  }
+  w->why = "it compares with a value that changes in the loop";
+  if (inside(w, poll.k)) return false;
+  w->why = "what it looks at changes in the loop, is no 32- or 64-bit word, or is changed by looking";
+  poll.look = source(w, word);
+  if (!poll.look || poll.look->nresults != 1 || !is_look(w, poll.look, poll.exit, poll.k)) return false;
+  w->why = "it looks at more than a few words";
+  if (w->npolls == MAX_POLLS) return false;
+  w->polls[w->npolls++] = poll;
+  return true;
+}
+
+// The loop goes on while v (negate: while not v): a comparison, or several of which each alone keeps it going.
+static bool add_polls(Waits *w, const IrValue *v, bool negate, int depth) {
+  uint64_t k;
+  w->why = "its condition is more than comparisons of single words";
+  if (depth > 16) return false;
+  if (!v->def && v->block == w->loop->regions[0]) // decided in the body
+    return add_polls(w, ir_operand(ir_terminator(w->loop->regions[1]), v->index), negate, depth + 1);
+  if (!v->def) return false;
+  const IrOp *op = v->def;
+  if (op->kind == OP_xor && pass_const(ir_operand(op, 1), &k) && k)
+    return add_polls(w, ir_operand(op, 0), !negate, depth + 1);
+  if (op->kind == (negate ? OP_and : OP_or))
+    return add_polls(w, ir_operand(op, 0), negate, depth + 1) &&
+           add_polls(w, ir_operand(op, 1), negate, depth + 1);
+  return op->kind == OP_cmp && add_poll(w, op, negate);
+}
+
+static bool find_polls(Waits *w) {
   IrOp *loop = w->loop;
+  w->npolls = 0;
   for (uint32_t r = 0; r < 2; r++) {
     for (IrOp *op = loop->regions[r]->first, *next; op; op = next) {
       next = op->next;
       if (op->kind == OP_const) ir_move_before(op, loop);
     }
   }
-  IrValue *go_on = ir_operand(ir_terminator(loop->regions[0]), 0);
-  w->why = "its condition is more than one comparison";
-  if (!go_on->def && go_on->block == loop->regions[0])
-    go_on = ir_operand(ir_terminator(loop->regions[1]), go_on->index); // decided in the body
-  IrValue *word = compared(go_on, poll);
-  if (!word) return false;
-  if (inside(w, poll->k)) { // either side may be the word
-    IrValue *x = word;
-    word = poll->k;
-    poll->k = x;
-    poll->exit = pass_swapped(poll->exit);
-  }
-  if (inside(w, poll->k)) {
-    w->why = "it compares with a value that changes in the loop";
-    return false;
-  }
-  poll->look = source(w, word);
-  if (!poll->look || poll->look->nresults != 1 || !is_look(w, poll->look, poll->exit, poll->k)) {
-    w->why = "what it looks at changes in the loop, is no 32- or 64-bit word, or is changed by looking";
-    return false;
-  }
-  if (!only_looks(loop->regions[0], poll->look) || !only_looks(loop->regions[1], poll->look)) {
-    w->why = "it does more than look at one word";
-    return false;
-  }
-  return true;
+  if (!add_polls(w, ir_operand(ir_terminator(loop->regions[0]), 0), false, 0)) return false;
+  w->why = "it does more than look at words in memory";
+  return only_looks(w, loop->regions[0]) && only_looks(w, loop->regions[1]);
 }
 
 static const Str *name_of(const Waits *w, const IrValue *p) {
@@ -201,10 +194,12 @@ static IrValue *after(const Waits *w, const Poll *poll, uint32_t i) {
   return inside(w, v) ? NULL : v;
 }
 
-static bool replace(Waits *w, const Poll *poll) {
+static bool replace(Waits *w) {
+  const Poll *poll = &w->polls[0];
   IrOp *loop = w->loop, *look = poll->look;
+  if (w->npolls != 1) return false;
   const IrOrder o = (IrOrder)ir_attr_i(look, ATTR_order);
-  if (look->parent != loop->regions[0] || (look->kind != OP_load && !is_rmw_neutral(look))) return false;
+  if (look->parent != loop->regions[0] || (look->kind != OP_load && !pass_rmw_is_neutral(look))) return false;
   if (look->kind != OP_load && o != ORDER_weak && o != ORDER_relaxed && o != ORDER_acquire)
     return false; // it releases
   PASS_EACH_OP(loop->regions[0], op) {
@@ -235,7 +230,7 @@ static void slice_op(Waits *w, const IrOp *op) {
     w->found |= ordered || (!inside(w, ir_operand(op, 0)) && !(e.writes & ~RES_WORLD));
     break;
   }
-  case OP_atomic_rmw: w->found |= is_rmw_neutral(op) || is_rmw_repeatable(w, op); break;
+  case OP_atomic_rmw: w->found |= pass_rmw_is_neutral(op) || is_rmw_repeatable(w, op); break;
   case OP_atomic_cas: w->found |= !inside(w, ir_operand(op, 1)); break;
   default: break;
   }
@@ -281,22 +276,22 @@ static bool waits_inside(const IrBlock *b) {
 // ---- all ------------------------------------------------------------------------------------------------------------------
 
 static void while_loop(Waits *w, IrOp *loop) {
-  Poll poll;
   const Loc loc = loop->loc;
   w->loop = loop;
   if (waits_inside(loop->regions[0]) || waits_inside(loop->regions[1])) return;
-  if (find_poll(w, &poll)) {
-    const Str *name = name_of(w, ir_operand(poll.look, 0));
-    const char *what = name ? name->s : "a word in memory", *cmp = ir_enum_text(ATTR_cmp, poll.exit);
-    if (replace(w, &poll)) {
-      pass_remark(w->p, loc, "the polling loop is now a wait until '%s' is %s the expected value", what, cmp);
+  if (find_polls(w)) {
+    const Str *name = name_of(w, ir_operand(w->polls[0].look, 0));
+    const char *what = arena_printf(w->p->scratch, "'%s'%s", name ? name->s : "a word in memory",
+                                    w->npolls > 1 ? " and others" : "");
+    if (replace(w)) {
+      pass_remark(w->p, loc, "the polling loop is now a wait for %s", what);
       return;
     }
-    IrOp *at = poll.look->parent == loop->regions[1] ? poll.look : loop->regions[1]->first;
-    put_wait(w, at, &poll, ORDER_relaxed);
-    pass_remark(w->p, loc,
-                "the polling loop now waits until '%s' is %s the expected value before it looks again", what,
-                cmp);
+    IrOp *first = loop->regions[1]->first;
+    for (int i = 0; i < w->npolls; i++)
+      put_wait(w, w->polls[i].look->parent == loop->regions[1] ? w->polls[i].look : first, &w->polls[i],
+               ORDER_relaxed);
+    pass_remark(w->p, loc, "the polling loop now waits for %s before it looks again", what);
     return;
   }
   w->found = false;
@@ -304,8 +299,7 @@ static void while_loop(Waits *w, IrOp *loop) {
   slice(w, ir_operand(ir_terminator(loop->regions[0]), 0));
   if (!w->found) return;
   ir_set_attr_i(loop, ATTR_poll, 1);
-  pass_remark(w->p, loc, "the loop may be polling but stays a loop, with a deadline at its back edge: %s",
-              w->why);
+  pass_remark(w->p, loc, "the loop may be polling but stays a loop that yields at its back edge: %s", w->why);
 }
 
 static bool visit(IrOp *op, void *user) {
