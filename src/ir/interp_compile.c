@@ -1119,6 +1119,7 @@ static void compile_op(Comp *c, const IrOp *op) {
   case OP_atomic_rmw: compile_plain(c, op, x_rmw); return;
   case OP_atomic_cas: compile_plain(c, op, x_cas); return;
   case OP_load_vec: compile_plain(c, op, x_load_vec); return;
+  case OP_prefetch: return; // changes nothing that a program can see
   case OP_store_vec:
     compile_plain(c, op, x_store_vec);
     vec_last(&c->code->ins).n = (uint32_t)ir_type_elems(ir_operand(op, 1)->type);

@@ -345,6 +345,7 @@ void lower_op(Lower *l, const IrOp *op) {
   case OP_store:
   case OP_load_vec:
   case OP_store_vec:
+  case OP_prefetch:
   case OP_mem_alloc:
   case OP_mem_view:
   case OP_mem_load:

@@ -410,8 +410,18 @@ static void lower_desc_part(Lower *l, const IrOp *op) {
   lower_result(l, op, x);
 }
 
+// Into the second-level cache: the first has better use for its lines until then.
+static void lower_prefetch(Lower *l, const IrOp *op) {
+  enum { READ = 0, SECOND_LEVEL = 2, DATA = 1 };
+  const T over[] = {l->ptr};
+  V args[] = {lower_operand(l, op, 0), LLVMConstInt(l->i32, READ, false), LLVMConstInt(l->i32, SECOND_LEVEL, false),
+              LLVMConstInt(l->i32, DATA, false)};
+  lower_intrinsic(l, "llvm.prefetch", over, 1, args, 4);
+}
+
 void lower_mem(Lower *l, const IrOp *op) {
   switch (op->kind) {
+  case OP_prefetch: lower_prefetch(l, op); return;
   case OP_ptr_add: lower_ptr_add(l, op); return;
   case OP_load: lower_load(l, op); return;
   case OP_store: lower_store(l, op); return;

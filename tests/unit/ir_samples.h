@@ -133,6 +133,7 @@ static const Sample samples[] = {
     {OP_atomic_rmw, "tile",
      "%r = atomic_rmw %tp, %tx, %tc {order=acq_rel, scope=gpu, rmw=fadd} : tile<16xf32>"},
     {OP_atomic_cas, "tile", "%r = atomic_cas %pi, %i, %i {order=acq_rel, scope=sys} : i32"},
+    {OP_prefetch, "placed", "prefetch %p"},
     {OP_load_vec, "placed", "%r = load_vec %p, %tc, %tx {label=\"a row\"} : tile<16xf32>"},
     {OP_store_vec, "placed", "store_vec %p, %tx, _ {nt=true}"},
     {OP_make_desc, "tile", "%r = make_desc %p, %i, %l, %l, %l {pad=nan} : desc<16x16xf32>"},
