@@ -158,6 +158,7 @@ static void start_instance(World *w, Launch *l) {
   in->first_job = NULL;
   in->last_job = NULL;
   in->job_count = 0;
+  in->delays = w->delay && rng_next(&w->rng) & 1;
   w->live_bytes += code->ar_bytes + code->sc_bytes;
   Agent *a = interp_agent_new(w, AGENT_BLOCK, in->rank);
   a->code = code;
@@ -180,6 +181,7 @@ void interp_instance_done(World *w, Agent *root) {
   Instance *in = root->inst;
   Launch *l = in->launch;
   const Code *code = l->code;
+  interp_flush(w, in);
   interp_jobs_finish(w, in, -1);
   check_instance_done(w, in);
   if (w->c->event) {
@@ -444,6 +446,8 @@ static void run(World *w) {
     if (!w->ready.len) {
       if (all_over(w)) return;
       start_instances(w);
+      while (w->delaying) interp_flush(w, w->delaying); // stores are seen in the end
+      look_at_waits(w);
       if (!w->ready.len) {
         interp_deadlock(w);
         return;
@@ -559,6 +563,7 @@ static void run_all(World *w) {
   map_init(&w->seen_findings, &w->arena);
   map_init(&w->last_writes, &w->arena);
   w->alive = arena_array(&w->arena, int, c->ranks + 1);
+  w->delay = c->check && c->seed && rng_next(&w->rng) & 1;
   if (w->check) check_open(w);
   const char *why = c->ranks < 1 ? "no ranks" : open_memory(w);
   if (!why) why = open_streams(w);

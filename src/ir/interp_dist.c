@@ -67,6 +67,7 @@ Step x_warp_barrier(World *w, Agent *a, const Ins *i) {
 
 Step x_fence(World *w, Agent *a, const Ins *i) {
   const IrAttr *order = ir_attr(i->op, ATTR_order), *scope = ir_attr(i->op, ATTR_scope);
+  if (!order || order->i != ORDER_acquire) interp_flush(w, a->inst);
   check_fence(w, a, i, order && order->i ? (IrOrder)order->i : ORDER_acq_rel,
               scope ? (IrScope)scope->i : SCOPE_gpu);
   return SWITCH;
@@ -138,6 +139,7 @@ static Found look(World *w, Agent *a, const Ins *i, uint64_t addr, int size, uin
                     .waits = true,
                     .cmp = cmp,
                     .value = value};
+  interp_see(w, a->inst, addr, (uint64_t)size);
   if (r && r->end - addr >= (uint64_t)size && !interp_cmp_words(cmp, word_at(addr, size), value, size)) {
     a->addr = addr;
     a->size = (uint8_t)size;
@@ -206,6 +208,7 @@ typedef struct Word {
 static void update(World *w, Agent *a, const Ins *i, const Word *u) {
   const bool add = u->op == SIGOP_add;
   const Range *r = interp_find(w, u->addr);
+  interp_see(w, a->inst, u->addr, (uint64_t)u->size);
   const bool there = r && r->end - u->addr >= (uint64_t)u->size;
   const uint64_t v = add && there ? word_at(u->addr, u->size) + u->value : u->value;
   const Access x = {.value = v,
@@ -392,6 +395,7 @@ static bool is_waited(const Job *j) {
 
 // Completes the remote copies of an executor and orders them before what it does next.
 static void finish(World *w, Agent *a, int warp, bool puts_only) {
+  interp_flush(w, a->inst);
   for (Job **link = &a->inst->first_job; *link;) {
     Job *j = *link;
     if (!is_remote(j) || (puts_only && j->kind != JOB_PUT) || (warp >= 0 && j->issuer != warp && !j->block)) {

@@ -91,8 +91,9 @@
   OP(max_u, U, a > b ? a : b)
 #define CMP_OPS(OP) \
   OP(eq, U, a == b) \
-  OP(ne, U, a != b) OP(slt, S, a < b) OP(sle, S, a <= b) OP(sgt, S, a > b) OP(sge, S, a >= b) \
-      OP(ult, U, a < b) OP(ule, U, a <= b) OP(ugt, U, a > b) OP(uge, U, a >= b)
+  OP(ne, U, a != b) \
+  OP(slt, S, a < b) OP(sle, S, a <= b) OP(sgt, S, a > b) OP(sge, S, a >= b) OP(ult, U, a < b) \
+      OP(ule, U, a <= b) OP(ugt, U, a > b) OP(uge, U, a >= b)
 
 #define TYPE_S(n) int##n##_t
 #define TYPE_U(n) uint##n##_t
@@ -149,7 +150,8 @@ DEF1(k_abs_s_64, int64_t, int64_t, a < 0 ? (uint64_t)0 - (uint64_t)a : (uint64_t
 // i1 holds 0 or 1; read as signed, 1 is -1.
 #define BIT_OPS(OP) \
   OP(add, a ^ b) \
-  OP(sub, a ^ b) OP(mul, a &b) OP(div_s, a &b) OP(div_u, a &b) OP(rem_s, 0 & a & b) OP(rem_u, 0 & a & b) \
+  OP(sub, a ^ b) \
+  OP(mul, a &b) OP(div_s, a &b) OP(div_u, a &b) OP(rem_s, 0 & a & b) OP(rem_u, 0 & a & b) \
       OP(mulhi_s, 0 & a & b) OP(mulhi_u, 0 & a & b) OP(and, a &b) OP(or, a | b) OP(xor, a ^ b) \
           OP(shl, a & ~b & 1) OP(shr_s, (b & 0) | a) OP(shr_u, a & ~b & 1) OP(min_s, a | b) OP(max_s, a &b) \
               OP(min_u, a &b) OP(max_u, a | b)
@@ -161,8 +163,8 @@ DEF1(k_abs_s_1, uint8_t, uint8_t, a)
 #define OP(name, cls, expr) \
   DEF2(k_cmp_##name##_8, TYPE_##cls(8), uint8_t, expr) \
   DEF2(k_cmp_##name##_16, TYPE_##cls(16), uint8_t, expr) \
-      DEF2(k_cmp_##name##_32, TYPE_##cls(32), uint8_t, expr) \
-          DEF2(k_cmp_##name##_64, TYPE_##cls(64), uint8_t, expr)
+  DEF2(k_cmp_##name##_32, TYPE_##cls(32), uint8_t, expr) \
+  DEF2(k_cmp_##name##_64, TYPE_##cls(64), uint8_t, expr)
 CMP_OPS(OP)
 #undef OP
 // Signed comparison of bits: 1 is the smaller.
@@ -174,20 +176,21 @@ DEF2(k_cmp_sge_1, uint8_t, uint8_t, a <= b)
 // ---- floats --------------------------------------------------------------------------------------------------------
 #define FLT_OPS(OP) \
   OP(fadd, a + b) \
-  OP(fsub, a - b) OP(fmul, a *b) OP(fdiv, a / b) OP(fmin, a != a   ? b \
-                                                          : b != b ? a \
-                                                          : a < b  ? a \
-                                                                   : b) OP(fmax, a != a   ? b \
-                                                                                : b != b ? a \
-                                                                                : a > b  ? a \
-                                                                                         : b) \
-      OP(fmin_nan, a != a   ? a \
+  OP(fsub, a - b) \
+  OP(fmul, a *b) OP(fdiv, a / b) OP(fmin, a != a   ? b \
+                                          : b != b ? a \
+                                          : a < b  ? a \
+                                                   : b) OP(fmax, a != a   ? b \
+                                                                : b != b ? a \
+                                                                : a > b  ? a \
+                                                                         : b) OP(fmin_nan, a != a   ? a \
+                                                                                          : b != b ? b \
+                                                                                          : a < b  ? a \
+                                                                                                   : b) \
+      OP(fmax_nan, a != a   ? a \
                    : b != b ? b \
-                   : a < b  ? a \
-                            : b) OP(fmax_nan, a != a   ? a \
-                                             : b != b ? b \
-                                             : a > b  ? a \
-                                                      : b)
+                   : a > b  ? a \
+                            : b)
 #define OP(name, expr) DEF2(k_##name##_f32, float, float, expr) DEF2(k_##name##_f64, double, double, expr)
 FLT_OPS(OP)
 #undef OP
@@ -207,11 +210,11 @@ FCMP_OPS(OP)
 
 #define MATH1(OP) \
   OP(exp, expf(a), exp(a)) \
-  OP(exp2, exp2f(a), exp2(a)) OP(log, logf(a), log(a)) OP(log2, log2f(a), log2(a)) OP(sin, sinf(a), sin(a)) \
-      OP(cos, cosf(a), cos(a)) OP(tanh, tanhf(a), tanh(a)) OP(erf, erff(a), erf(a)) \
-          OP(sqrt, sqrtf(a), sqrt(a)) OP(rsqrt, (float)(1.0 / sqrt((double)a)), 1.0 / sqrt(a)) \
-              OP(floor, floorf(a), floor(a)) OP(ceil, ceilf(a), ceil(a)) OP(rint, rintf(a), rint(a)) \
-                  OP(trunc, truncf(a), trunc(a))
+  OP(exp2, exp2f(a), exp2(a)) \
+  OP(log, logf(a), log(a)) OP(log2, log2f(a), log2(a)) OP(sin, sinf(a), sin(a)) OP(cos, cosf(a), cos(a)) \
+      OP(tanh, tanhf(a), tanh(a)) OP(erf, erff(a), erf(a)) OP(sqrt, sqrtf(a), sqrt(a)) \
+          OP(rsqrt, (float)(1.0 / sqrt((double)a)), 1.0 / sqrt(a)) OP(floor, floorf(a), floor(a)) \
+              OP(ceil, ceilf(a), ceil(a)) OP(rint, rintf(a), rint(a)) OP(trunc, truncf(a), trunc(a))
 #define OP(name, e32, e64) \
   DEF1(k_math_##name##_f32, float, float, e32) DEF1(k_math_##name##_f64, double, double, e64)
 MATH1(OP)

@@ -183,6 +183,10 @@ struct Group { // the block, or a partition of it
   Actor tiles, scalar; // program code: all threads; the one thread that does scalar accesses
 };
 
+typedef struct Delayed { // a plain store that others do not see yet
+  uint64_t addr;
+  size_t bytes, at; // data in Instance.held
+} Delayed;
 struct Instance {
   Launch *launch;
   Instance *next;
@@ -197,6 +201,11 @@ struct Instance {
   Job *first_job, **last_job;
   uint32_t job_count, jobs_live;
   uint32_t *shadow; // of block memory, check
+  bool delays;      // its plain stores wait for its next release
+  Vec(Delayed) delayed;
+  Vec(char) held;
+  uint64_t delayed_lo, delayed_hi; // around all of them
+  Instance *next_delaying, **prev_delaying;
 };
 
 typedef enum JobKind { JOB_PUT, JOB_GET, JOB_LOAD, JOB_DESC_LOAD, JOB_DESC_STORE } JobKind;
@@ -291,8 +300,10 @@ struct World {
   uint64_t instances, total_instances, next_report;
   uint64_t live_bytes;
   bool stop, check;
-  bool preempt; // a word that others may wait for was just written
-  int slow;     // with a seed: the rank that gets fewer turns; -1: none
+  bool preempt;       // a word that others may wait for was just written
+  bool delay;         // with a seed: some instances delay their plain stores
+  Instance *delaying; // those that hold some
+  int slow;           // with a seed: the rank that gets fewer turns; -1: none
   Vec(InterpFinding) findings;
   int max_findings;
   Map seen_findings;
@@ -346,25 +357,29 @@ void interp_body_run(World *w, Agent *a, uint32_t pc); // a combine region on up
 
 #define EXECS_CONTROL \
   X(jump) \
-  X(jump_if_not) X(copy) X(for_test) X(for_next) X(tsave) X(tif) X(tset) X(trest) X(tloop) X(tfor) \
-      X(tfor_next) X(tcase) X(spin_head) X(spin) X(fork) X(join) X(fork_warps) X(fork_parts) X(part_end) \
-          X(warp_set) X(ret) X(body_end) X(switch_to)
+  X(jump_if_not) \
+  X(copy) X(for_test) X(for_next) X(tsave) X(tif) X(tset) X(trest) X(tloop) X(tfor) X(tfor_next) X(tcase) \
+      X(spin_head) X(spin) X(fork) X(join) X(fork_warps) X(fork_parts) X(part_end) X(warp_set) X(ret) \
+          X(body_end) X(switch_to)
 #define EXECS_VALUE \
   X(elem) \
-  X(elem_narrow) X(program_id) X(num_programs) X(rank) X(num_ranks) X(tid) X(num_threads) X(timer) X(smid) \
-      X(nd_copy) X(join_tiles) X(split_tiles) X(cat) X(gather) X(histogram) X(ramp) X(reduce) X(scan) X(dot) \
-          X(vec_get) X(vec_set) X(fcast_rtz) X(shfl) X(ballot) X(active_mask) X(from_thread) X(assume) \
-              X(print) X(assert) X(make_desc)
+  X(elem_narrow) \
+  X(program_id) X(num_programs) X(rank) X(num_ranks) X(tid) X(num_threads) X(timer) X(smid) X(nd_copy) \
+      X(join_tiles) X(split_tiles) X(cat) X(gather) X(histogram) X(ramp) X(reduce) X(scan) X(dot) X(vec_get) \
+          X(vec_set) X(fcast_rtz) X(shfl) X(ballot) X(active_mask) X(from_thread) X(assume) X(print) \
+              X(assert) X(make_desc)
 #define EXECS_MEMORY \
   X(load) \
-  X(store) X(rmw) X(cas) X(load_vec) X(store_vec) X(desc_load) X(desc_store) X(desc_rmw) X(mem_alloc) \
-      X(mem_view) X(mem_load) X(mem_store) X(mem_get) X(mem_set) X(dot_mem) X(mem_gather) X(mem_scatter) \
-          X(desc_base) X(desc_part)
+  X(store) \
+  X(rmw) X(cas) X(load_vec) X(store_vec) X(desc_load) X(desc_store) X(desc_rmw) X(mem_alloc) X(mem_view) \
+      X(mem_load) X(mem_store) X(mem_get) X(mem_set) X(dot_mem) X(mem_gather) X(mem_scatter) X(desc_base) \
+          X(desc_part)
 #define EXECS_DIST \
   X(barrier) \
-  X(warp_barrier) X(fence) X(symm_at) X(wait) X(signal) X(release) X(acquire) X(put) X(put_signal) \
-      X(put_fence) X(put_quiet) X(team_barrier) X(copy_async) X(async_wait) X(mbarrier_alloc) \
-          X(mbarrier_expect) X(mbarrier_arrive) X(mbarrier_wait) X(desc_load_async) X(desc_store_async)
+  X(warp_barrier) \
+  X(fence) X(symm_at) X(wait) X(signal) X(release) X(acquire) X(put) X(put_signal) X(put_fence) X(put_quiet) \
+      X(team_barrier) X(copy_async) X(async_wait) X(mbarrier_alloc) X(mbarrier_expect) X(mbarrier_arrive) \
+          X(mbarrier_wait) X(desc_load_async) X(desc_store_async)
 #define X(name) Step x_##name(World *w, Agent *a, const Ins *i);
 EXECS_CONTROL EXECS_VALUE EXECS_MEMORY EXECS_DIST
 #undef X
@@ -441,6 +456,11 @@ bool interp_access(World *w, Agent *a, const Access *x);
 const Range *interp_find(World *w, uint64_t addr);
 const Range *interp_peer_range(World *w, const Range *own, int pe);
 bool interp_peer_addr(World *w, Agent *a, const Ins *i, uint64_t addr, int64_t pe, uint64_t *out);
+// Writes n elements of an access that was granted; a plain one may become visible to other instances later.
+void interp_write(World *w, Agent *a, const Access *x, const void *src, uint32_t stride, size_t n);
+void interp_see(World *w, const Instance *in, uint64_t addr,
+                uint64_t bytes); // its own stores, before it reads there
+void interp_flush(World *w, Instance *in);
 void interp_wrote(World *w, const Agent *a, uint64_t addr, const Ins *i);
 unsigned interp_order_bits(IrOrder o);
 IrScope interp_scope(World *w, const IrOp *op, uint64_t addr); // the attribute, or what the memory asks for

@@ -318,6 +318,88 @@ static void test_copy_engine(void **state) {
   }
 }
 
+// ---- stores that come late ---------------------------------------------------------------------------------------------
+static void test_delayed_stores(void **state) {
+  (void)state;
+  // A flag that is not a release may overtake the data; under --check some seeds let it.
+  static float x[2][64], d[2][64], out[2][64];
+  static int64_t f[2][1];
+  static InterpArg args[2][4];
+  for (int released = 0; released < 2; released++) {
+    int stale = 0;
+    for (uint64_t seed = 1; seed < 40; seed++) {
+      char text[3000];
+      snprintf(
+          text, sizeof text,
+          HEAD
+          "kernel @k(%%x: ptr<f32>, %%d: ptr<f32>, %%f: ptr<i64>, %%out: ptr<f32>) {\n  %%me = rank : i32\n  %%z = const {value=0} : i32\n"
+          "  %%one = const {value=1} : i32\n  %%e = const {value=1} : i64\n  %%r = arange {start=0, end=64} : tile<64xi32>\n"
+          "  %%c = cmp %%me, %%z {cmp=eq} : i1\n  if %%c {\n"
+          "    %%xs = splat %%x : tile<64xptr<f32>>\n %%xp = ptr_add %%xs, %%r : tile<64xptr<f32>>\n %%v = load %%xp, _, _ : tile<64xf32>\n"
+          "    %%dp = symm_at %%d, %%one : ptr<f32>\n %%ds = splat %%dp : tile<64xptr<f32>>\n %%dq = ptr_add %%ds, %%r : tile<64xptr<f32>>\n"
+          "    store %%dq, %%v, _\n barrier\n signal %%f, %%e, %%one {sigop=set, order=%s, scope=sys}\n"
+          "    %%w0 = wait %%f, _, %%e {cmp=sge, order=acquire, scope=sys} : token\n yield } {\n"
+          "    %%w = wait %%f, _, %%e {cmp=sge, order=acquire, scope=sys} : token\n"
+          "    %%es = splat %%d : tile<64xptr<f32>>\n %%ep = ptr_add %%es, %%r : tile<64xptr<f32>>\n %%u = load %%ep, _, _ : tile<64xf32>\n"
+          "    %%os = splat %%out : tile<64xptr<f32>>\n %%op = ptr_add %%os, %%r : tile<64xptr<f32>>\n store %%op, %%u, _\n"
+          "    signal %%f, %%e, %%z {sigop=set, order=release, scope=sys}\n yield }\n  return\n}\n",
+          released ? "release" : "relaxed");
+      Run r;
+      run_open(&r, text, 2);
+      memset(d, 0, sizeof d);
+      memset(f, 0, sizeof f);
+      for (int k = 0; k < 2; k++) {
+        for (int i = 0; i < 64; i++) x[k][i] = 5;
+        run_memory(&r, x[k], sizeof x[k], "x", k, -1);
+        run_memory(&r, d[k], sizeof d[k], "d", k, 0);
+        run_memory(&r, f[k], sizeof f[k], "f", k, 1);
+        run_memory(&r, out[k], sizeof out[k], "out", k, -1);
+        args[k][0].p = x[k], args[k][1].p = d[k], args[k][2].p = f[k], args[k][3].p = out[k];
+        run_launch(&r, k, "k", 1, args[k]);
+      }
+      r.config.seed = seed;
+      r.config.check = true;
+      interp_run(&r.config, &r.result);
+      assert_int_equal(r.result.status, released ? ST_OK : ST_RACE);
+      stale += out[1][63] != 5;
+      run_close(&r);
+    }
+    if (released)
+      assert_int_equal(stale, 0);
+    else
+      assert_true(stale > 3);
+  }
+}
+
+// ---- events ----------------------------------------------------------------------------------------------------------------
+typedef struct Events {
+  int instances, waits, copies;
+  bool ordered;
+} Events;
+static void note(void *user, const InterpEvent *e) {
+  Events *v = user;
+  v->instances += e->kind == EVENT_INSTANCE && !strcmp(e->name, "gather");
+  v->waits += e->kind == EVENT_WAIT && e->loc.line > 1;
+  v->copies += e->kind == EVENT_COPY;
+  v->ordered &= e->begin <= e->end;
+}
+
+static void test_events(void **state) {
+  (void)state;
+  static Gather d;
+  Run r;
+  gather_open(&r, &d, put, 4);
+  Events v = {.ordered = true};
+  r.config.event = note;
+  r.config.user = &v;
+  run_ok(&r);
+  assert_int_equal(v.instances, 4);
+  assert_int_equal(v.copies, 16);
+  assert_true(v.waits >= 1);
+  assert_true(v.ordered);
+  run_close(&r);
+}
+
 // ---- out of bounds ---------------------------------------------------------------------------------------------------------------------
 static void test_bounds(void **state) {
   (void)state;
@@ -363,6 +445,8 @@ int main(void) {
                                      cmocka_unit_test(test_polling_deadlock),
                                      cmocka_unit_test(test_step_limit),
                                      cmocka_unit_test(test_copy_engine),
+                                     cmocka_unit_test(test_delayed_stores),
+                                     cmocka_unit_test(test_events),
                                      cmocka_unit_test(test_bounds)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
