@@ -27,7 +27,8 @@ static dt_status multiply(dt_rank *r, dt_pack *pack, const char *variant, double
   o.n = N;
   o.k = K;
   o.pack = pack;
-  if ((st = dt_alloc(r, sizeof(float) * rows * K, &t[0])) != DT_OK || (st = dt_alloc(r, sizeof(float) * K * cols, &t[1])) != DT_OK ||
+  if ((st = dt_alloc(r, sizeof(float) * rows * K, &t[0])) != DT_OK ||
+      (st = dt_alloc(r, sizeof(float) * K * cols, &t[1])) != DT_OK ||
       (st = dt_alloc(r, sizeof(float) * M * cols, &t[2])) != DT_OK)
     return st;
   float *a = t[0], *b = t[1], *c = t[2];
@@ -36,7 +37,8 @@ static dt_status multiply(dt_rank *r, dt_pack *pack, const char *variant, double
   for (int k = 0; k < K; k++)
     for (int j = 0; j < cols; j++) b[k * cols + j] = b_at(k, rank * cols + j);
   if ((st = dt_plan_create(r, &o, &plan)) == DT_OK && (st = dt_stream_create(r, "main", &stream)) == DT_OK)
-    for (int i = 0; i < 3 && st == DT_OK; i++) st = dt_plan_run(plan, stream, t, 3); /* any number of calls, nothing is reset */
+    for (int i = 0; i < 3 && st == DT_OK; i++)
+      st = dt_plan_run(plan, stream, t, 3); /* any number of calls, nothing is reset */
   if (st == DT_OK) st = dt_stream_sync(stream);
   *worst = 0;
   for (int i = 0; i < M && st == DT_OK; i++)

@@ -18,20 +18,28 @@ enum { N = 100000, BLOCK = 1024 };
 static dt_status saxpy(dt_context *c, dt_rank *r) {
   void *x, *y;
   dt_status st;
-  if ((st = dt_alloc(r, N * sizeof(float), &x)) != DT_OK || (st = dt_alloc(r, N * sizeof(float), &y)) != DT_OK) return st;
+  if ((st = dt_alloc(r, N * sizeof(float), &x)) != DT_OK ||
+      (st = dt_alloc(r, N * sizeof(float), &y)) != DT_OK)
+    return st;
   for (int i = 0; i < N; i++) {
     ((float *)x)[i] = (float)i;
     ((float *)y)[i] = 1;
   }
-  const dt_named args[] = {{"x_ptr", dt_ptr(DT_F32, x)}, {"y_ptr", dt_ptr(DT_F32, y)}, {"a", dt_float(0.5)}, {"n", dt_int(N)},
+  const dt_named args[] = {{"x_ptr", dt_ptr(DT_F32, x)},
+                           {"y_ptr", dt_ptr(DT_F32, y)},
+                           {"a", dt_float(0.5)},
+                           {"n", dt_int(N)},
                            {"BLOCK", dt_int(BLOCK)}};
   dt_image *image = NULL;
   dt_kernel *kernel = NULL;
   dt_stream *stream = NULL;
-  if ((st = dt_compile_text(c, "saxpy.py", source, sizeof source - 1, NULL, args, 5, NULL, &image)) == DT_OK &&
-      (st = dt_kernel_load(r, image, NULL, &kernel)) == DT_OK && (st = dt_stream_create(r, "main", &stream)) == DT_OK) {
+  if ((st = dt_compile_text(c, "saxpy.py", source, sizeof source - 1, NULL, args, 5, NULL, &image)) ==
+          DT_OK &&
+      (st = dt_kernel_load(r, image, NULL, &kernel)) == DT_OK &&
+      (st = dt_stream_create(r, "main", &stream)) == DT_OK) {
     const uint32_t grid[3] = {(N + BLOCK - 1) / BLOCK, 1, 1};
-    const dt_value values[] = {args[0].value, args[1].value, args[2].value, args[3].value}; /* all but the constexpr */
+    const dt_value values[] = {args[0].value, args[1].value, args[2].value,
+                               args[3].value}; /* all but the constexpr */
     st = dt_launch(kernel, stream, grid, values, 4);
     if (st == DT_OK) st = dt_stream_sync(stream);
   }

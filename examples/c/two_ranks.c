@@ -27,20 +27,25 @@ static dt_status exchange(dt_rank *r, void *user) {
   dt_status st;
   (void)user;
   if (dt_team_size(dt_rank_team(r)) != 2) return dt_context_fail(c, DT_INVALID, "run this on two ranks");
-  if ((st = dt_alloc(r, N * sizeof(float), &mine)) != DT_OK || (st = dt_alloc(r, N * sizeof(float), &out)) != DT_OK ||
+  if ((st = dt_alloc(r, N * sizeof(float), &mine)) != DT_OK ||
+      (st = dt_alloc(r, N * sizeof(float), &out)) != DT_OK ||
       (st = dt_symm_alloc(r, N * sizeof(float), "inbox", &inbox)) != DT_OK ||
       (st = dt_symm_alloc(r, sizeof(int64_t), "flag", &flag)) != DT_OK)
     return st;
   int rank = dt_rank_index(r);
   for (int i = 0; i < N; i++) ((float *)mine)[i] = (float)(1000 * rank + i);
-  const dt_named args[] = {{"mine_ptr", dt_ptr(DT_F32, mine)}, {"inbox_ptr", dt_ptr(DT_F32, inbox)}, {"out_ptr", dt_ptr(DT_F32, out)},
-                           {"flag_ptr", dt_ptr(DT_I64, flag)}, {"N", dt_int(N)}};
+  const dt_named args[] = {{"mine_ptr", dt_ptr(DT_F32, mine)},
+                           {"inbox_ptr", dt_ptr(DT_F32, inbox)},
+                           {"out_ptr", dt_ptr(DT_F32, out)},
+                           {"flag_ptr", dt_ptr(DT_I64, flag)},
+                           {"N", dt_int(N)}};
   dt_image *image = NULL;
   dt_kernel *kernel = NULL;
   dt_stream *stream = NULL;
-  if ((st = dt_compile_text(c, "exchange.py", source, sizeof source - 1, NULL, args, 5, NULL, &image)) == DT_OK &&
-      (st = dt_kernel_load(r, image, NULL, &kernel)) == DT_OK && (st = dt_stream_create(r, "main", &stream)) == DT_OK &&
-      (st = dt_barrier(r)) == DT_OK) {
+  if ((st = dt_compile_text(c, "exchange.py", source, sizeof source - 1, NULL, args, 5, NULL, &image)) ==
+          DT_OK &&
+      (st = dt_kernel_load(r, image, NULL, &kernel)) == DT_OK &&
+      (st = dt_stream_create(r, "main", &stream)) == DT_OK && (st = dt_barrier(r)) == DT_OK) {
     const uint32_t grid[3] = {1, 1, 1};
     const dt_value values[] = {args[0].value, args[1].value, args[2].value, args[3].value};
     st = dt_launch(kernel, stream, grid, values, 4);

@@ -309,6 +309,8 @@ DT_API dt_status dt_context_compile(dt_context *c, const char *path, const char 
 DT_API bool dt_context_can_compile(const dt_context *c);
 /* Records text as the calling thread's last failure and returns s: for layers above the library, as the operators are. */
 DT_API dt_status dt_context_fail(dt_context *c, dt_status s, const char *text);
+/* Writes a file whole or not at all (through links; into devices and pipes directly). */
+DT_API dt_status dt_write_file(dt_context *c, const char *path, const void *bytes, size_t n);
 /* Devices that teams can run on, one at a time: false past the end. */
 DT_API bool dt_device_info(size_t i, const char **name, const char **text);
 DT_API const char *dt_cache_dir(const dt_context *c); /* "" where the disk cache is off */

@@ -28,7 +28,10 @@ extern const IrDtypeInfo ir_dtypes[IR_NDTYPES];
 
 #define ENUM_BEGIN(T, P) typedef enum T {
 #define ENUM(P, name) P##_##name,
-#define ENUM_END(T, P) P##_COUNT } T;
+#define ENUM_END(T, P) \
+  P##_COUNT \
+  } \
+  T;
 #include "ir/enums.def"
 #undef ENUM_BEGIN
 #undef ENUM
@@ -70,11 +73,11 @@ typedef struct IrLayout IrLayout; // a linear layout; NULL in the tile and place
 
 typedef struct IrType {
   IrTypeKind kind;
-  IrDtype dtype;  // element; for a pointer (or tile of pointers) the pointee
-  bool ptr_elem;  // IR_TILE: elements are pointers to dtype
-  IrLevel level;  // IR_SCALAR, IR_PTR
-  IrSpace space;  // IR_PTR, IR_MEMDESC, tile of pointers
-  int rank;       // IR_TILE, IR_MEMDESC, IR_DESC
+  IrDtype dtype; // element; for a pointer (or tile of pointers) the pointee
+  bool ptr_elem; // IR_TILE: elements are pointers to dtype
+  IrLevel level; // IR_SCALAR, IR_PTR
+  IrSpace space; // IR_PTR, IR_MEMDESC, tile of pointers
+  int rank;      // IR_TILE, IR_MEMDESC, IR_DESC
   int32_t shape[IR_MAX_RANK];
   int32_t stages; // IR_MEMDESC, IR_MBARRIER: 0 = not staged (one)
   const IrLayout *layout;
@@ -92,16 +95,18 @@ const IrType *ir_type_mbarrier(IrCtx *c, int stages);
 const IrType *ir_type_desc(IrCtx *c, IrDtype d, int rank, const int32_t *shape);
 const IrType *ir_type_token(IrCtx *c);
 // Derived types. `like` may be scalar, pointer or tile; its shape, level and layout are kept.
-const IrType *ir_type_with_dtype(IrCtx *c, const IrType *like, IrDtype d);  // int/float element, never pointer
-const IrType *ir_type_with_shape(IrCtx *c, const IrType *like, int rank, const int32_t *shape); // rank 0: a scalar
+const IrType *ir_type_with_dtype(IrCtx *c, const IrType *like, IrDtype d); // int/float element, never pointer
+const IrType *ir_type_with_shape(IrCtx *c, const IrType *like, int rank,
+                                 const int32_t *shape); // rank 0: a scalar
 const IrType *ir_type_with_level(IrCtx *c, const IrType *like, IrLevel level);
 const IrType *ir_type_elem(IrCtx *c, const IrType *tile); // the program scalar or pointer that one element is
-bool ir_type_is_int(const IrType *t);   // element is an integer, not a pointer
+bool ir_type_is_int(const IrType *t);                     // element is an integer, not a pointer
 bool ir_type_is_float(const IrType *t);
-bool ir_type_is_ptr(const IrType *t);   // pointer or tile of pointers
+bool ir_type_is_ptr(const IrType *t); // pointer or tile of pointers
 bool ir_type_is_thread(const IrType *t);
-int64_t ir_type_elems(const IrType *t); // elements of a tile, memdesc (one stage) or desc block; 1 for scalars
-int ir_type_bytes(const IrType *t);     // of one element in memory (pointers: 8)
+int64_t
+ir_type_elems(const IrType *t);     // elements of a tile, memdesc (one stage) or desc block; 1 for scalars
+int ir_type_bytes(const IrType *t); // of one element in memory (pointers: 8)
 
 // ---- values, ops, blocks ------------------------------------------------------------------------------------------
 typedef struct IrValue IrValue;
@@ -113,14 +118,14 @@ typedef struct IrModule IrModule;
 
 struct IrValue {
   const IrType *type;
-  IrOp *def;        // NULL for a block argument
-  IrBlock *block;   // of the argument, or def->parent
-  uint32_t index;   // which result or argument
-  uint32_t id;      // unique in the function; dense after ir_renumber
-  const Str *name;  // a name for people, may be NULL
+  IrOp *def;       // NULL for a block argument
+  IrBlock *block;  // of the argument, or def->parent
+  uint32_t index;  // which result or argument
+  uint32_t id;     // unique in the function; dense after ir_renumber
+  const Str *name; // a name for people, may be NULL
   IrUse *uses;
 };
-struct IrUse { // one operand
+struct IrUse {    // one operand
   IrValue *value; // NULL: optional operand left out
   IrOp *user;
   IrUse *next, **pprev; // list of value->uses
@@ -128,9 +133,12 @@ struct IrUse { // one operand
 typedef struct IrAttr {
   IrAttrName name;
   union {
-    int64_t i; // INT, BOOL, ENUM, BITS, DTYPE
+    int64_t i;    // INT, BOOL, ENUM, BITS, DTYPE
     const Str *s; // STR, SYM
-    struct { const int64_t *v; uint32_t n; } ints;
+    struct {
+      const int64_t *v;
+      uint32_t n;
+    } ints;
   };
 } IrAttr;
 struct IrOp {
@@ -153,18 +161,18 @@ struct IrBlock {
 };
 typedef struct IrParam { // facts about a kernel's parameter
   const Str *name;
-  int64_t divisible;   // value (or address in bytes) is a multiple of this; 1 = unknown
+  int64_t divisible;           // value (or address in bytes) is a multiple of this; 1 = unknown
   bool noalias, writes, reads; // for pointers; reads/writes filled by a pass
-  bool is_unsigned;    // how people and hosts see it
+  bool is_unsigned;            // how people and hosts see it
 } IrParam;
 struct IrFunc {
   IrModule *module;
   const Str *name;
   bool is_kernel;
-  IrBlock *body;                 // arguments = parameters
-  Vec(IrParam) params;           // as many as body->args
+  IrBlock *body;       // arguments = parameters
+  Vec(IrParam) params; // as many as body->args
   Vec(const IrType *) results;
-  IrWaitClass wait_class;        // set by a pass or by the text
+  IrWaitClass wait_class; // set by a pass or by the text
   Loc loc;
   uint32_t next_id;
   IrFunc *next;
@@ -172,15 +180,15 @@ struct IrFunc {
 struct IrModule {
   Arena *arena;
   IrCtx *ctx;
-  Diags *diags;          // whose sources the locations name; may be NULL for text without
+  Diags *diags; // whose sources the locations name; may be NULL for text without
   IrStage stage;
   int num_warps, num_stages, lanes; // lanes of a warp: 32 or 64
   IrFunc *funcs, *last_func;
 };
 
 IrModule *ir_module_new(Arena *a, IrCtx *ctx, Diags *diags);
-IrFunc *ir_func_new(IrModule *m, const Str *name, bool is_kernel); // empty body; appended to the module
-IrValue *ir_func_param(IrFunc *f, const IrType *t, const Str *name);  // adds a parameter
+IrFunc *ir_func_new(IrModule *m, const Str *name, bool is_kernel);   // empty body; appended to the module
+IrValue *ir_func_param(IrFunc *f, const IrType *t, const Str *name); // adds a parameter
 IrFunc *ir_func_find(const IrModule *m, const Str *name);
 void ir_func_remove(IrModule *m, IrFunc *f);
 IrModule *ir_module_clone(const IrModule *m, Arena *a); // deep copy into another arena, same IrCtx
@@ -188,8 +196,13 @@ IrModule *ir_module_clone(const IrModule *m, Arena *a); // deep copy into anothe
 // ---- facts of ops (from ops.def, parsed once at compile time of the tables or lazily in const data) ---------------------
 typedef enum IrExecutor { EXEC_PROGRAM, EXEC_LEVEL, EXEC_THREAD, EXEC_WARP, EXEC_BLOCK } IrExecutor;
 enum { // traits
-  TRAIT_PURE = 1, TRAIT_SAME = 2, TRAIT_ELEMENTWISE = 4, TRAIT_COMMUTATIVE = 8,
-  TRAIT_TERMINATOR = 16, TRAIT_CONVERGENT = 32, TRAIT_UNIQUE = 64
+  TRAIT_PURE = 1,
+  TRAIT_SAME = 2,
+  TRAIT_ELEMENTWISE = 4,
+  TRAIT_COMMUTATIVE = 8,
+  TRAIT_TERMINATOR = 16,
+  TRAIT_CONVERGENT = 32,
+  TRAIT_UNIQUE = 64
 };
 typedef struct IrOpInfo {
   const char *name, *operands, *results, *regions, *attrs, *stages, *effects, *text;
@@ -204,36 +217,45 @@ bool ir_op_legal_in(IrOpKind k, IrStage s);
 IrExecutor ir_op_executor(const IrOp *op);
 
 enum { // resources
-  RES_GLOBAL = 1, RES_SYMM = 2, RES_MEMDESC = 4, RES_SIGNAL = 8, RES_WORLD = 16
+  RES_GLOBAL = 1,
+  RES_SYMM = 2,
+  RES_MEMDESC = 4,
+  RES_SIGNAL = 8,
+  RES_WORLD = 16
 };
 typedef struct IrEffects {
-  uint8_t reads, writes;            // resource masks; a read-modify-write sets both
+  uint8_t reads, writes;             // resource masks; a read-modify-write sets both
   uint8_t async_reads, async_writes; // the part that goes through the async proxy
-  bool barrier;                     // orders everything of its executor
-  IrOrder order;                    // how it orders others (attributes resolved); ORDER_weak: not at all
+  bool barrier;                      // orders everything of its executor
+  IrOrder order;                     // how it orders others (attributes resolved); ORDER_weak: not at all
   IrScope scope;
 } IrEffects;
-IrEffects ir_op_effects(const IrOp *op);    // this op alone
+IrEffects ir_op_effects(const IrOp *op);      // this op alone
 IrEffects ir_op_effects_deep(const IrOp *op); // with everything in its regions
 // May a and b, adjacent in one block and without data dependence, change places? Only what the rows let.
 bool ir_may_swap(const IrOp *a, const IrOp *b);
-bool ir_op_is_pure(const IrOp *op); // no effects, its regions included, and TRAIT_PURE (or if/for/while/switch of pure ops)
+bool ir_op_is_pure(
+    const IrOp *op); // no effects, its regions included, and TRAIT_PURE (or if/for/while/switch of pure ops)
 
-const IrAttr *ir_attr(const IrOp *op, IrAttrName n);        // NULL where absent
-int64_t ir_attr_i(const IrOp *op, IrAttrName n);            // 0 where absent
-const char *ir_attr_s(const IrOp *op, IrAttrName n);        // NULL where absent
+const IrAttr *ir_attr(const IrOp *op, IrAttrName n); // NULL where absent
+int64_t ir_attr_i(const IrOp *op, IrAttrName n);     // 0 where absent
+const char *ir_attr_s(const IrOp *op, IrAttrName n); // NULL where absent
 void ir_set_attr_i(IrOp *op, IrAttrName n, int64_t v);
 void ir_set_attr_s(IrOp *op, IrAttrName n, const Str *s);
 void ir_set_attr_ints(IrOp *op, IrAttrName n, const int64_t *v, uint32_t count);
 void ir_del_attr(IrOp *op, IrAttrName n);
-const char *ir_enum_text(IrAttrName n, int64_t v); // "eq" for (ATTR_cmp, 0); NULL if not an enum or out of range
+const char *ir_enum_text(IrAttrName n,
+                         int64_t v); // "eq" for (ATTR_cmp, 0); NULL if not an enum or out of range
 
-static inline IrValue *ir_operand(const IrOp *op, uint32_t i) { return i < op->noperands ? op->operands[i].value : 0; }
+static inline IrValue *ir_operand(const IrOp *op, uint32_t i) {
+  return i < op->noperands ? op->operands[i].value : 0;
+}
 static inline IrValue *ir_result(const IrOp *op, uint32_t i) { return &op->results[i]; }
 static inline IrOp *ir_terminator(const IrBlock *b) { return b->last; }
-bool ir_const_int(const IrValue *v, int64_t *out);   // v is const (or splat of const) of an integer type; sign-extended
+bool ir_const_int(const IrValue *v,
+                  int64_t *out); // v is const (or splat of const) of an integer type; sign-extended
 bool ir_const_float(const IrValue *v, double *out);
-uint64_t ir_float_bits(IrDtype d, double x);          // encode, round to nearest even
+uint64_t ir_float_bits(IrDtype d, double x); // encode, round to nearest even
 double ir_bits_float(IrDtype d, uint64_t bits);
 
 // ---- building --------------------------------------------------------------------------------------------------------------
@@ -253,12 +275,13 @@ IrOp *ir_build(IrBuilder *b, IrOpKind k, uint32_t nops, IrValue *const *ops, uin
 IrValue *ir_block_arg(IrBlock *b, const IrType *t, const Str *name); // appends an argument
 IrBlock *ir_op_add_region(IrOp *op);
 void ir_op_add_operand(IrOp *op, IrValue *v);
-IrValue *ir_op_add_result(IrOp *op, const IrType *t); // invalidates pointers to results of op only if uses exist: call before use
+IrValue *ir_op_add_result(
+    IrOp *op, const IrType *t); // invalidates pointers to results of op only if uses exist: call before use
 // Short forms; types are derived. They fold nothing.
 IrValue *ir_const_i(IrBuilder *b, const IrType *t, int64_t v);
 IrValue *ir_const_f(IrBuilder *b, const IrType *t, double v);
-IrValue *ir_unary(IrBuilder *b, IrOpKind k, IrValue *a);                 // same type
-IrValue *ir_binary(IrBuilder *b, IrOpKind k, IrValue *x, IrValue *y);    // same type
+IrValue *ir_unary(IrBuilder *b, IrOpKind k, IrValue *a);              // same type
+IrValue *ir_binary(IrBuilder *b, IrOpKind k, IrValue *x, IrValue *y); // same type
 IrValue *ir_cmp(IrBuilder *b, IrCmp p, IrValue *x, IrValue *y);
 IrValue *ir_fcmp(IrBuilder *b, IrFcmp p, IrValue *x, IrValue *y);
 IrValue *ir_select(IrBuilder *b, IrValue *c, IrValue *x, IrValue *y);
@@ -280,9 +303,10 @@ void ir_replace_uses(IrValue *old, IrValue *with);
 void ir_erase(IrOp *op);                     // results must be unused; erases its regions
 void ir_move_before(IrOp *op, IrOp *before); // within or across blocks
 void ir_move_to_end(IrOp *op, IrBlock *b);
-IrOp *ir_clone_op(IrBuilder *b, const IrOp *op, Map *values); // deep; maps old IrValue* to new; unmapped operands stay
-bool ir_encloses(const IrBlock *b, const IrOp *op);           // op is in b or in a region below it
-void ir_renumber(IrFunc *f);                                  // dense value ids in order of appearance
+IrOp *ir_clone_op(IrBuilder *b, const IrOp *op,
+                  Map *values);                     // deep; maps old IrValue* to new; unmapped operands stay
+bool ir_encloses(const IrBlock *b, const IrOp *op); // op is in b or in a region below it
+void ir_renumber(IrFunc *f);                        // dense value ids in order of appearance
 // Visits every op below a block, outer before inner; fn may erase the op it is given. Stops when fn returns false.
 bool ir_walk(IrBlock *b, bool (*fn)(IrOp *op, void *user), void *user);
 
@@ -304,10 +328,11 @@ Status ir_verify(const IrModule *m, Diags *d);
 //   }
 char *ir_print(const IrModule *m, Arena *a);
 char *ir_print_with_locs(const IrModule *m, Arena *a); // loc("file":line:col) behind each op that has one
-char *ir_print_op(const IrOp *op, Arena *a); // one line, for messages
+char *ir_print_op(const IrOp *op, Arena *a);           // one line, for messages
 char *ir_type_text(const IrType *t, Arena *a);
 // Reads a module. Errors carry line and column of the text. Never crashes on any input; depth and sizes are bounded.
-Status ir_parse(Arena *a, IrCtx *ctx, Diags *d, const char *name, const char *text, size_t len, IrModule **out);
+Status ir_parse(Arena *a, IrCtx *ctx, Diags *d, const char *name, const char *text, size_t len,
+                IrModule **out);
 
 #include "ir/interp.h"
 

@@ -17,7 +17,9 @@ static void begin(dt_plan *p) {
 }
 
 static void arg_own(dt_plan *p, OpsKernel *k, const char *name) { ops_arg(k, name, ops_own(p->o.dtype)); }
-static void arg_tensor(dt_plan *p, OpsKernel *k, const char *name) { ops_arg(k, name, ops_tensor(p->o.dtype)); }
+static void arg_tensor(dt_plan *p, OpsKernel *k, const char *name) {
+  ops_arg(k, name, ops_tensor(p->o.dtype));
+}
 static void arg_words(OpsKernel *k, const char *name) { ops_arg(k, name, ops_words()); }
 static void arg_n_block(dt_plan *p, OpsKernel *k, int64_t n) {
   ops_arg(k, "n", dt_int(n));
@@ -34,7 +36,8 @@ dt_status ops_all_gather_setup(dt_plan *p) {
   size_t bytes = (size_t)p->o.m * p->elem;
   ops_buffer(p, pull ? "all_gather.x" : "all_gather.gathered", pull ? bytes : bytes * (size_t)p->world);
   if (ops_is(p, "push") || ops_is(p, "ring")) {
-    OpsKernel *k = ops_kernel(p, "collectives.py", ops_is(p, "push") ? "all_gather_push_kernel" : "all_gather_ring_kernel");
+    OpsKernel *k = ops_kernel(p, "collectives.py",
+                              ops_is(p, "push") ? "all_gather_push_kernel" : "all_gather_ring_kernel");
     arg_tensor(p, k, "x_ptr");
     arg_own(p, k, "gathered_ptr");
     arg_words(k, "flags_ptr");
@@ -59,12 +62,14 @@ static dt_status gather_by_pull(dt_plan *p, dt_stream *s, void *const *t) {
   dt_dtype d = p->o.dtype;
   size_t bytes = (size_t)p->o.m * p->elem;
   dt_status st;
-  if ((st = ops_wait_all(p, s, p->ch.acks, 1, 1)) != DT_OK || (st = dt_copy(s, p->buffers[0].own, t[0], bytes)) != DT_OK ||
+  if ((st = ops_wait_all(p, s, p->ch.acks, 1, 1)) != DT_OK ||
+      (st = dt_copy(s, p->buffers[0].own, t[0], bytes)) != DT_OK ||
       (st = ops_announce(p, s, p->ch.flags, 1)) != DT_OK)
     return st;
   if (ops_is(p, "pull"))
-    return OPS_LAUNCH(&p->kernels[OPS_CHANNEL_KERNELS], s, p->parts, p->world, dt_ptr(d, p->buffers[0].own), dt_ptr(d, t[1]),
-                      dt_ptr(DT_I64, p->ch.flags), dt_ptr(DT_I64, p->ch.epoch), dt_int(p->o.m));
+    return OPS_LAUNCH(&p->kernels[OPS_CHANNEL_KERNELS], s, p->parts, p->world, dt_ptr(d, p->buffers[0].own),
+                      dt_ptr(d, t[1]), dt_ptr(DT_I64, p->ch.flags), dt_ptr(DT_I64, p->ch.epoch),
+                      dt_int(p->o.m));
   for (int step = 0; step < p->world && st == DT_OK; step++) {
     int peer = (p->index + step) % p->world;
     st = dt_signal_wait_word(s, (const uint64_t *)p->ch.flags + peer, (const uint64_t *)p->ch.epoch);
@@ -130,18 +135,22 @@ dt_status ops_reduce_scatter_run(dt_plan *p, dt_stream *s, void *const *t) {
   dt_dtype d = p->o.dtype;
   dt_status st = publish(p, s, t[0], (size_t)p->o.m * p->elem * (size_t)p->world);
   if (st == DT_OK)
-    st = OPS_LAUNCH(&p->kernels[OPS_CHANNEL_KERNELS], s, p->parts, 1, dt_ptr(d, p->buffers[0].own), dt_ptr(d, t[1]),
-                    dt_ptr(DT_I64, p->ch.flags), dt_ptr(DT_I64, p->ch.epoch), dt_int(p->o.m));
+    st =
+        OPS_LAUNCH(&p->kernels[OPS_CHANNEL_KERNELS], s, p->parts, 1, dt_ptr(d, p->buffers[0].own),
+                   dt_ptr(d, t[1]), dt_ptr(DT_I64, p->ch.flags), dt_ptr(DT_I64, p->ch.epoch), dt_int(p->o.m));
   return st != DT_OK ? st : ops_announce(p, s, p->ch.acks, 1);
 }
 
 // ---- all-reduce --------------------------------------------------------------------------------------------------------------
-enum { TWO_SHOT_FROM_BYTES = 256 * 1024 }; // below, one round of reads costs less than a second round of flags
+enum {
+  TWO_SHOT_FROM_BYTES = 256 * 1024
+}; // below, one round of reads costs less than a second round of flags
 
 dt_status ops_all_reduce_setup(dt_plan *p) {
   static const char *const variants[] = {"one_shot", "two_shot", NULL};
   size_t bytes = (size_t)p->o.m * p->elem;
-  dt_status st = ops_choose(p, variants, bytes < TWO_SHOT_FROM_BYTES || p->world < 3 ? "one_shot" : "two_shot");
+  dt_status st =
+      ops_choose(p, variants, bytes < TWO_SHOT_FROM_BYTES || p->world < 3 ? "one_shot" : "two_shot");
   if (st != DT_OK) return st;
   begin(p);
   ops_buffer(p, "all_reduce.x", bytes);
@@ -159,7 +168,8 @@ dt_status ops_all_reduce_setup(dt_plan *p) {
     ops_arg(k, "chunk", dt_int(ops_cdiv(p->o.m, p->world)));
     ops_arg(k, "BLOCK", dt_int(p->block));
   }
-  ops_explain(p, "all_reduce: %s for %zu bytes (two_shot from %d bytes and 3 ranks on)", p->variant, bytes, TWO_SHOT_FROM_BYTES);
+  ops_explain(p, "all_reduce: %s for %zu bytes (two_shot from %d bytes and 3 ranks on)", p->variant, bytes,
+              TWO_SHOT_FROM_BYTES);
   return DT_OK;
 }
 
@@ -170,11 +180,12 @@ dt_status ops_all_reduce_run(dt_plan *p, dt_stream *s, void *const *t) {
   dt_status st = publish(p, s, t[0], bytes);
   if (st != DT_OK) return st;
   if (ops_is(p, "one_shot")) {
-    st = OPS_LAUNCH(k, s, p->parts, 1, dt_ptr(d, p->buffers[0].own), dt_ptr(d, t[1]), dt_ptr(DT_I64, p->ch.flags),
-                    dt_ptr(DT_I64, p->ch.epoch), dt_int(p->o.m));
+    st = OPS_LAUNCH(k, s, p->parts, 1, dt_ptr(d, p->buffers[0].own), dt_ptr(d, t[1]),
+                    dt_ptr(DT_I64, p->ch.flags), dt_ptr(DT_I64, p->ch.epoch), dt_int(p->o.m));
   } else if ((st = OPS_LAUNCH(k, s, p->parts, 1, dt_ptr(d, p->buffers[0].own), dt_ptr(d, p->buffers[1].own),
-                              dt_ptr(DT_I64, p->ch.flags), dt_ptr(DT_I64, p->ch.done), dt_ptr(DT_I64, p->ch.epoch),
-                              dt_int(p->o.m), dt_int(ops_cdiv(p->o.m, p->world)))) == DT_OK &&
+                              dt_ptr(DT_I64, p->ch.flags), dt_ptr(DT_I64, p->ch.done),
+                              dt_ptr(DT_I64, p->ch.epoch), dt_int(p->o.m),
+                              dt_int(ops_cdiv(p->o.m, p->world)))) == DT_OK &&
              (st = ops_wait_all(p, s, p->ch.done, p->parts, 0)) == DT_OK) {
     st = dt_copy(s, t[1], p->buffers[1].own, bytes);
   }
@@ -201,9 +212,9 @@ dt_status ops_all_to_all_run(dt_plan *p, dt_stream *s, void *const *t) {
   dt_dtype d = p->o.dtype;
   dt_status st;
   if ((st = ops_advance(p, s)) != DT_OK ||
-      (st = OPS_LAUNCH(&p->kernels[OPS_CHANNEL_KERNELS], s, p->parts, p->world, dt_ptr(d, t[0]), dt_ptr(d, p->buffers[0].own),
-                       dt_ptr(DT_I64, p->ch.flags), dt_ptr(DT_I64, p->ch.acks), dt_ptr(DT_I64, p->ch.epoch), dt_int(p->o.m))) !=
-          DT_OK ||
+      (st = OPS_LAUNCH(&p->kernels[OPS_CHANNEL_KERNELS], s, p->parts, p->world, dt_ptr(d, t[0]),
+                       dt_ptr(d, p->buffers[0].own), dt_ptr(DT_I64, p->ch.flags), dt_ptr(DT_I64, p->ch.acks),
+                       dt_ptr(DT_I64, p->ch.epoch), dt_int(p->o.m))) != DT_OK ||
       (st = ops_wait_all(p, s, p->ch.flags, p->parts, 0)) != DT_OK ||
       (st = dt_copy(s, t[1], p->buffers[0].own, (size_t)p->o.m * p->elem * (size_t)p->world)) != DT_OK)
     return st;

@@ -8,11 +8,18 @@
 #define DT_UNSTABLE
 #include "ditron/ditron.h"
 
-enum { OPS_MAX_KERNELS = 6, OPS_MAX_ARGS = 24, OPS_MAX_BUFFERS = 6, OPS_EVENTS = 4, OPS_DONE = OPS_EVENTS - 1 };
+enum {
+  OPS_MAX_KERNELS = 6,
+  OPS_MAX_ARGS = 24,
+  OPS_MAX_BUFFERS = 6,
+  OPS_EVENTS = 4,
+  OPS_DONE = OPS_EVENTS - 1
+};
 
 typedef struct OpsKernel { // a request, then the loaded kernel
   const char *file, *name;
-  dt_named args[OPS_MAX_ARGS]; // example values: pointers count by dtype, ints by value, UPPER-CASE names are constexprs
+  dt_named args
+      [OPS_MAX_ARGS]; // example values: pointers count by dtype, ints by value, UPPER-CASE names are constexprs
   size_t nargs;
   dt_kernel *loaded;
 } OpsKernel;
@@ -27,7 +34,7 @@ typedef struct OpsBuffer { // symmetric memory of the plan
 // Words of the channel, in one symmetric buffer of int64: see kernels/collectives.py for the protocol.
 typedef struct OpsChannel {
   int64_t *flags, *acks, *done; // [world] each (flags: flag_words)
-  int64_t *epoch;               // [2]; this rank's own, kept in symmetric memory so that streams may publish it
+  int64_t *epoch; // [2]; this rank's own, kept in symmetric memory so that streams may publish it
   size_t flag_words;
 } OpsChannel;
 
@@ -69,7 +76,7 @@ void ops_arg(OpsKernel *k, const char *name, dt_value v);
 static inline dt_value ops_own(dt_dtype d) { return dt_ptr(d, NULL); }
 static inline dt_value ops_tensor(dt_dtype d) { return dt_ptr(d, (void *)(uintptr_t)dt_dtype_bytes(d)); }
 static inline dt_value ops_words(void) { return dt_ptr(DT_I64, (void *)sizeof(int64_t)); }
-int ops_buffer(dt_plan *p, const char *label, size_t bytes);           // index into p->buffers
+int ops_buffer(dt_plan *p, const char *label, size_t bytes); // index into p->buffers
 // Chooses: the asked variant if it is in the NULL-terminated list, else fails naming the choices; none asked: fallback.
 dt_status ops_choose(dt_plan *p, const char *const *variants, const char *fallback);
 void ops_explain(dt_plan *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

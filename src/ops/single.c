@@ -26,14 +26,15 @@ dt_status ops_add_setup(dt_plan *p) {
 }
 dt_status ops_add_run(dt_plan *p, dt_stream *s, void *const *t) {
   dt_dtype d = p->o.dtype;
-  return OPS_LAUNCH(&p->kernels[0], s, ops_cdiv(p->o.n, p->block), 1, dt_ptr(d, t[0]), dt_ptr(d, t[1]), dt_ptr(d, t[2]),
-                    dt_int(p->o.n));
+  return OPS_LAUNCH(&p->kernels[0], s, ops_cdiv(p->o.n, p->block), 1, dt_ptr(d, t[0]), dt_ptr(d, t[1]),
+                    dt_ptr(d, t[2]), dt_int(p->o.n));
 }
 
 static dt_status row_setup(dt_plan *p) {
   p->block = (int32_t)pow2_at_least(p->o.n);
   if (p->o.n > ROW_BLOCK_LIMIT)
-    return ops_fail(p, DT_UNSUPPORTED, "%s: rows of %lld elements; at most %d", p->row->name, (long long)p->o.n, ROW_BLOCK_LIMIT);
+    return ops_fail(p, DT_UNSUPPORTED, "%s: rows of %lld elements; at most %d", p->row->name,
+                    (long long)p->o.n, ROW_BLOCK_LIMIT);
   return ops_choose(p, only_plain, "plain");
 }
 
@@ -51,8 +52,8 @@ dt_status ops_softmax_setup(dt_plan *p) {
   return DT_OK;
 }
 dt_status ops_softmax_run(dt_plan *p, dt_stream *s, void *const *t) {
-  return OPS_LAUNCH(&p->kernels[0], s, row_grid(p->o.m), 1, dt_ptr(p->o.dtype, t[1]), dt_ptr(p->o.dtype, t[0]), dt_int(p->o.n),
-                    dt_int(p->o.n), dt_int(p->o.m), dt_int(p->o.n));
+  return OPS_LAUNCH(&p->kernels[0], s, row_grid(p->o.m), 1, dt_ptr(p->o.dtype, t[1]),
+                    dt_ptr(p->o.dtype, t[0]), dt_int(p->o.n), dt_int(p->o.n), dt_int(p->o.m), dt_int(p->o.n));
 }
 
 static dt_status norm_setup(dt_plan *p, const char *kernel, bool bias) {
@@ -73,14 +74,14 @@ static dt_status norm_setup(dt_plan *p, const char *kernel, bool bias) {
 dt_status ops_layer_norm_setup(dt_plan *p) { return norm_setup(p, "layer_norm_kernel", true); }
 dt_status ops_layer_norm_run(dt_plan *p, dt_stream *s, void *const *t) {
   dt_dtype d = p->o.dtype;
-  return OPS_LAUNCH(&p->kernels[0], s, row_grid(p->o.m), 1, dt_ptr(d, t[0]), dt_ptr(d, t[1]), dt_ptr(d, t[2]), dt_ptr(d, t[3]),
-                    dt_int(p->o.n), dt_int(p->o.m), dt_int(p->o.n), dt_float(1e-5));
+  return OPS_LAUNCH(&p->kernels[0], s, row_grid(p->o.m), 1, dt_ptr(d, t[0]), dt_ptr(d, t[1]), dt_ptr(d, t[2]),
+                    dt_ptr(d, t[3]), dt_int(p->o.n), dt_int(p->o.m), dt_int(p->o.n), dt_float(1e-5));
 }
 dt_status ops_rms_norm_setup(dt_plan *p) { return norm_setup(p, "rms_norm_kernel", false); }
 dt_status ops_rms_norm_run(dt_plan *p, dt_stream *s, void *const *t) {
   dt_dtype d = p->o.dtype;
-  return OPS_LAUNCH(&p->kernels[0], s, row_grid(p->o.m), 1, dt_ptr(d, t[0]), dt_ptr(d, t[1]), dt_ptr(d, t[2]), dt_int(p->o.n),
-                    dt_int(p->o.m), dt_int(p->o.n), dt_float(1e-6));
+  return OPS_LAUNCH(&p->kernels[0], s, row_grid(p->o.m), 1, dt_ptr(d, t[0]), dt_ptr(d, t[1]), dt_ptr(d, t[2]),
+                    dt_int(p->o.n), dt_int(p->o.m), dt_int(p->o.n), dt_float(1e-6));
 }
 
 dt_status ops_matmul_setup(dt_plan *p) {
@@ -95,6 +96,6 @@ dt_status ops_matmul_setup(dt_plan *p) {
 dt_status ops_matmul_run(dt_plan *p, dt_stream *s, void *const *t) {
   dt_dtype d = p->o.dtype;
   int64_t tiles = ops_cdiv(p->o.m, p->block_m) * ops_cdiv(p->o.n, p->block_n);
-  return OPS_LAUNCH(&p->kernels[0], s, tiles, 1, dt_ptr(d, t[0]), dt_ptr(d, t[1]), dt_ptr(d, t[2]), dt_int(p->o.m), dt_int(p->o.n),
-                    dt_int(p->o.k));
+  return OPS_LAUNCH(&p->kernels[0], s, tiles, 1, dt_ptr(d, t[0]), dt_ptr(d, t[1]), dt_ptr(d, t[2]),
+                    dt_int(p->o.m), dt_int(p->o.n), dt_int(p->o.k));
 }

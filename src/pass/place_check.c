@@ -254,7 +254,8 @@ static void decide(Place *p, IrValue *v) {
       give_buffer(p, v, "costly and used by several loops");
     } else if (gathered(v) && in->cost > 2.5f) {
       give_buffer(p, v, "gathered from");
-    } else if (in->nusers > 4 && (load || !index || in->cost >= PLACE_COSTLY)) { // masks and indices: never worth it
+    } else if (in->nusers > 4 &&
+               (load || !index || in->cost >= PLACE_COSTLY)) { // masks and indices: never worth it
       give_buffer(p, v, "used by many loops");
     }
   }

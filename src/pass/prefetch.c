@@ -38,8 +38,10 @@ static bool depends_on(const IrValue *v, const IrValue *iv, const IrBlock *body,
 // Can v be computed for another iteration from scalars alone?
 static bool replayable(const IrValue *v, const IrValue *iv, const IrBlock *body, int depth) {
   if (v == iv) return true;
-  if (v->def ? v->def->parent != body : v->block != body) return true; // from outside: the same in every iteration
-  if (!v->def || depth == MOST_DEPTH || v->def->nregions || !(ir_ops[v->def->kind].traits & TRAIT_PURE)) return false;
+  if (v->def ? v->def->parent != body : v->block != body)
+    return true; // from outside: the same in every iteration
+  if (!v->def || depth == MOST_DEPTH || v->def->nregions || !(ir_ops[v->def->kind].traits & TRAIT_PURE))
+    return false;
   if (v->type->kind != IR_SCALAR && v->type->kind != IR_PTR) return false;
   for (uint32_t i = 0; i < v->def->noperands; i++) {
     const IrValue *o = ir_operand(v->def, i);

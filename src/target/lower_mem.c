@@ -414,8 +414,8 @@ static void lower_desc_part(Lower *l, const IrOp *op) {
 static void lower_prefetch(Lower *l, const IrOp *op) {
   enum { READ = 0, SECOND_LEVEL = 2, DATA = 1 };
   const T over[] = {l->ptr};
-  V args[] = {lower_operand(l, op, 0), LLVMConstInt(l->i32, READ, false), LLVMConstInt(l->i32, SECOND_LEVEL, false),
-              LLVMConstInt(l->i32, DATA, false)};
+  V args[] = {lower_operand(l, op, 0), LLVMConstInt(l->i32, READ, false),
+              LLVMConstInt(l->i32, SECOND_LEVEL, false), LLVMConstInt(l->i32, DATA, false)};
   lower_intrinsic(l, "llvm.prefetch", over, 1, args, 4);
 }
 

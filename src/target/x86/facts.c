@@ -45,7 +45,8 @@ Status x86_facts(const TargetOptions *o, Arena *a, Diags *d, TargetFacts *out) {
     out->features = taken(a, LLVMGetHostCPUFeatures());
     out->l1_bytes = cache(_SC_LEVEL1_DCACHE_SIZE, out->l1_bytes);
     out->l2_bytes = cache(_SC_LEVEL2_CACHE_SIZE, out->l2_bytes);
-    const uint32_t l3 = cache(_SC_LEVEL3_CACHE_SIZE, out->l3_bytes); // some machines report that of all sockets
+    const uint32_t l3 =
+        cache(_SC_LEVEL3_CACHE_SIZE, out->l3_bytes); // some machines report that of all sockets
     if (l3 < out->l3_bytes) out->l3_bytes = l3;
   } else if (!strcmp(o->cpu, "x86-64-v3")) {
     out->cpu = "x86-64-v3";
