@@ -81,7 +81,7 @@ const char *front_nearest_name(Front *f, const char *name, const char *const *na
 }
 
 // ---- binding -----------------------------------------------------------------------------------------------
-// Parameters: "a b? *rest": words; ? may be left out; *rest takes what is left.
+// Parameters: "a b? *rest **": words; ? may be left out; *rest takes what is left, ** any keyword.
 static bool next_word(const char **p, const char **word, size_t *len) {
   while (**p == ' ') (*p)++;
   if (!**p) return false;
@@ -111,6 +111,10 @@ static bool bind_row(Lower *L, const Builtin *row, Value *self, Args *args, Call
   for (; next_word(&p, &w, &n); i++) {
     const bool opt = w[n - 1] == '?';
     if (opt) n--;
+    if (n == 2 && w[0] == '*' && w[1] == '*') { // the function looks at the keywords itself
+      memset(used, 1, args->kw.len * sizeof *used);
+      continue;
+    }
     if (w[0] == '*') {
       for (; at_pos < args->pos.len; at_pos++) vec_push(f->a, &c->rest, args->pos.data[at_pos]);
       i--;

@@ -782,6 +782,12 @@ Value *bi_str_method(Lower *L, Call *c) { // self x?
     }
     return val_str(f, r);
   }
+  case 4: {
+    while (*s == ' ' || *s == '\n' || *s == '\t') s++;
+    char *r = arena_strdup(f->a, s);
+    for (size_t n = strlen(r); n && strchr(" \n\t", r[n - 1]); n--) r[n - 1] = 0;
+    return val_str(f, r);
+  }
   default: return f->poison;
   }
 }
@@ -809,4 +815,130 @@ Value *bi_nan_modes(Lower *L, Call *c) { // tl.PropagateNan
 Value *bi_target_no(Lower *L, Call *c) {
   (void)c;
   return L->f->vfalse;
+}
+
+Value *bi_log2_const(Lower *L, Call *c) {
+  int64_t n;
+  if (!arg_int(L, c, 0, 0, &n)) return L->f->poison;
+  return n > 0 ? val_int(L->f, bits_log2((uint64_t)n))
+               : front_err(L, c->at[0], "the logarithm of %lld", (long long)n);
+}
+
+Value *bi_int_dtype(Lower *L, Call *c) { // bitwidth signed
+  Front *f = L->f;
+  int64_t w;
+  bool is_signed;
+  if (!arg_int(L, c, 0, 0, &w) || !arg_bool(L, c, 1, true, &is_signed)) return f->poison;
+  for (int d = FDT_int1; d <= FDT_uint64; d++)
+    if (front_dtypes[d].bits == w && (d == FDT_int1 || (front_dtypes[d].kind == DTK_SINT) == is_signed))
+      return val_dtype(f, elem_number(f, (FrontDtype)d));
+  return front_err(L, c->at[0], "there are no integers of %lld bits", (long long)w);
+}
+
+// torch.finfo(dtype).min and the like. data: 1 = floats
+Value *bi_limits(Lower *L, Call *c) {
+  Front *f = L->f;
+  const Elem *e = arg_dtype(L, c, 0);
+  if (!e) return f->poison;
+  static const struct {
+    FrontDtype dt;
+    double max, tiny, eps;
+  } floats[] = {{FDT_float16, 65504, 0x1p-14, 0x1p-10},
+                {FDT_bfloat16, 0x1.fep127, 0x1p-126, 0x1p-7},
+                {FDT_float32, 0x1.fffffep127, 0x1p-126, 0x1p-23},
+                {FDT_float64, 0x1.fffffffffffffp1023, 0x1p-1022, 0x1p-52},
+                {FDT_float8e4nv, 448, 0x1p-6, 0.125},
+                {FDT_float8e5, 57344, 0x1p-14, 0.25}};
+  Value *items[4] = {NULL};
+  for (size_t i = 0; c->row->data && i < DT_COUNTOF(floats); i++) {
+    if (floats[i].dt != e->dt) continue;
+    items[0] = val_float(f, -floats[i].max);
+    items[1] = val_float(f, floats[i].max);
+    items[2] = val_float(f, floats[i].eps);
+    items[3] = val_float(f, floats[i].tiny);
+  }
+  if (!c->row->data && elem_is_int(e) && !elem_is_bool(e)) {
+    const bool u = elem_is_unsigned(e);
+    items[0] = val_int(f, u ? 0 : -((AstInt)1 << (elem_bits(e) - 1)));
+    items[1] = val_int(f, ((AstInt)1 << (elem_bits(e) - !u)) - 1);
+    items[2] = items[3] = val_int(f, elem_bits(e));
+  }
+  if (!items[0]) return front_err(L, c->at[0], "%s of %s", c->row->name, elem_text(f, e));
+  static const char *const names[] = {"min", "max", "eps", "tiny"};
+  const Str **fields = arena_array(f->a, const Str *, 4);
+  for (int i = 0; i < 4; i++) fields[i] = str_cstr(f->strings, i == 2 && !c->row->data ? "bits" : names[i]);
+  Value *v = val_tuple(f, items, 4, false);
+  v->seq.fields = fields;
+  return v;
+}
+
+// ---- strings -------------------------------------------------------------------------------------------
+Value *bi_str_join(Lower *L, Call *c) { // s items
+  Front *f = L->f;
+  const Value *v = c->v[1];
+  if (v->kind != VAL_TUPLE) return front_err(L, c->at[1], "join() of %s", val_kind_text(f, v));
+  const char *s = "";
+  for (uint32_t i = 0; i < v->seq.n; i++) {
+    if (v->seq.items[i]->kind != VAL_STR)
+      return front_err(L, c->at[1], "join() of %s", val_kind_text(f, v->seq.items[i]));
+    s = arena_printf(f->a, "%s%s%s", s, i ? c->v[0]->s->s : "", v->seq.items[i]->s->s);
+  }
+  return val_str(f, s);
+}
+
+Value *bi_str_replace(Lower *L, Call *c) { // s old new
+  Front *f = L->f;
+  const char *old = arg_str(L, c, 1, ""), *with = arg_str(L, c, 2, "");
+  if (!old || !with) return f->poison;
+  if (!*old) return c->v[0];
+  const char *out = "", *s = c->v[0]->s->s;
+  for (const char *hit; (hit = strstr(s, old)); s = hit + strlen(old))
+    out = arena_printf(f->a, "%s%.*s%s", out, (int)(hit - s), s, with);
+  return val_str(f, arena_printf(f->a, "%s%s", out, s));
+}
+
+Value *bi_str_split(Lower *L, Call *c) { // s sep?
+  Front *f = L->f;
+  const char *sep = arg_str(L, c, 1, " "), *s = c->v[0]->s->s;
+  if (!sep) return f->poison;
+  if (!*sep) return front_err(L, c->at[1], "an empty separator");
+  ValueVec v = {0};
+  for (const char *hit; (hit = strstr(s, sep)); s = hit + strlen(sep))
+    if (c->v[1] || hit != s) vec_push(f->a, &v, val_str(f, arena_printf(f->a, "%.*s", (int)(hit - s), s)));
+  if (c->v[1] || *s) vec_push(f->a, &v, val_str(f, s));
+  return val_tuple(f, v.data, v.len, true);
+}
+
+// "{} {0} {name}".format(...); formats inside the braces are not known.
+Value *bi_str_format(Lower *L, Call *c) {
+  Front *f = L->f;
+  const char *out = "", *s = c->v[0]->s->s;
+  uint32_t next = 0;
+  while (*s) {
+    if ((*s == '{' || *s == '}') && s[1] == *s) {
+      out = arena_printf(f->a, "%s%c", out, *s);
+      s += 2;
+      continue;
+    }
+    const size_t plain = strcspn(s, "{}");
+    if (plain || *s != '{') {
+      out = arena_printf(f->a, "%s%.*s", out, (int)(plain ? plain : 1), s);
+      s += plain ? plain : 1;
+      continue;
+    }
+    const char *end = strchr(s, '}');
+    if (!end) return front_err(L, c->loc, "a brace that does not close");
+    const char *name = arena_printf(f->a, "%.*s", (int)(end - s - 1), s + 1);
+    const Value *v = NULL;
+    if (!*name || (*name >= '0' && *name <= '9')) {
+      const uint32_t i = *name ? (uint32_t)atoi(name) : next++;
+      v = i < c->rest.len ? c->rest.data[i] : NULL;
+    }
+    for (uint32_t k = 0; !v && k < c->args->kw.len; k++)
+      if (!strcmp(c->args->kw_name.data[k]->s, name)) v = c->args->kw.data[k];
+    if (!v) return front_err(L, c->loc, "format() has no value for '{%s}'", name);
+    out = arena_printf(f->a, "%s%s", out, val_repr(f, v, false));
+    s = end + 1;
+  }
+  return val_str(f, out);
 }

@@ -20,7 +20,10 @@ static bool fill_region(Lower *L, IrOp *op, Value *const *in, int n, Combine *co
       (half ? y : x)[i] = val_rt(f, ir_block_arg(b, front_ir_of(f, t), NULL), t, NULL);
     }
   L->b = ir_builder_at_end(b);
+  const bool inline_all = L->inline_all;
+  L->inline_all = true;
   bool ok = combine(L, x, y, n, out, user, loc);
+  L->inline_all = inline_all;
   for (int i = 0; ok && i < n; i++) {
     out[i] = front_cast_to(L, out[i], in[i]->rt.type->elem, false, loc);
     ok = out[i]->kind == VAL_RT && !out[i]->rt.type->rank;

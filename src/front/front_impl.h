@@ -293,6 +293,7 @@ struct Lower {
   const AstNames *exits; // names that matter where this function or loop body ends
   bool in_loop;          // a real loop is around, in this function: no return
   int region_depth;      // simt_exec_region around
+  bool inline_all;       // inside a combining region, which must stay pure: helpers are lowered in place
 };
 
 // ---- diagnostics ----------------------------------------------------------------------------------------------

@@ -247,7 +247,8 @@ static Instance *instantiate(Lower *L, const Func *fn, Env *env, const char *key
 static Value *call_helper(Lower *L, const Func *fn, Args *args, Loc loc) {
   Front *f = L->f;
   Env *env = env_new(f, NULL);
-  if (!L->b.block || fn->kind != FUNC_JIT || fn->closure) return front_call_inline(L, fn, args, loc);
+  if (!L->b.block || L->inline_all || fn->kind != FUNC_JIT || fn->closure)
+    return front_call_inline(L, fn, args, loc);
   if (!front_bind_params(L, fn, args, env, loc)) return f->poison;
   if (must_inline(env, fn)) return front_call_inline(L, fn, args, loc);
   // under thread control everything in the helper is per thread too

@@ -18,6 +18,12 @@ static const struct {
 const char *lib_key(const char *dotted) {
   for (size_t i = 0; i < DT_COUNTOF(libs); i++)
     if (!strcmp(libs[i].dotted, dotted)) return libs[i].key;
+  // every vendor has a libdevice of its own
+  static const char extra[] = "triton.language.extra.", end[] = ".libdevice";
+  const size_t n = strlen(dotted);
+  if (!strncmp(dotted, extra, sizeof extra - 1) && n > sizeof end &&
+      !strcmp(dotted + n - (sizeof end - 1), end))
+    return "libdevice";
   return NULL;
 }
 
@@ -36,7 +42,7 @@ Value *lib_module(Front *f, const char *dotted) {
 // What `lib.name` is: a dtype, a library function, a module below; NULL if nothing.
 Value *lib_attr(Front *f, const Str *lib, const char *name) {
   const char *key = lib_key(lib->s);
-  if (!strcmp(key, "tl") || !strcmp(key, "dl")) {
+  if (!strcmp(key, "tl") || !strcmp(key, "dl") || !strcmp(key, "torch")) {
     for (int d = 0; d < FDT_COUNT; d++)
       if (!strcmp(front_dtypes[d].name, name)) return val_dtype(f, elem_number(f, (FrontDtype)d));
   }
@@ -189,10 +195,12 @@ static ModFile *find_file(Lower *L, const ModFile *from, const char *dotted, int
   }
   ModFile *m = load_below(L, dir, rel);
   for (int i = 0; !m && i < f->o.nsearch; i++) m = load_below(L, f->o.search[i], rel);
-  // absolute imports inside a package: the folders above the file, as long as they are packages
-  for (int i = 0; !m && i < 8 && os_exists(arena_printf(f->a, "%s/__init__.py", dir)); i++) {
+  // absolute imports inside a package: the folders above the file that hold the package
+  const char *dot = strchr(dotted, '.');
+  const int first = dot ? (int)(dot - dotted) : (int)strlen(dotted);
+  for (int i = 0; !m && i < 10; i++) {
     dir = arena_printf(f->a, "%s/..", dir);
-    m = load_below(L, dir, rel);
+    if (os_exists(arena_printf(f->a, "%s/%.*s/__init__.py", dir, first, dotted))) m = load_below(L, dir, rel);
   }
   return m;
 }
@@ -249,7 +257,7 @@ static Value *import_from(Lower *L, ModFile *m, const Node *stmt, const Str *nam
         L, m, stmt->name->len ? arena_printf(f->a, "%s.%s", stmt->name->s, name->s) : name->s, stmt->op);
     if (sub) v = file_value(f, sub);
   }
-  if (!v || v->kind == VAL_OPAQUE) {
+  if (!v || v->kind == VAL_OPAQUE || v->kind == VAL_NONE) {
     Value *known = well_known(f, name->s);
     if (known) v = known;
   }

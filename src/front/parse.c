@@ -15,7 +15,8 @@ extern const TSLanguage *tree_sitter_python(void);
 // Node types of the grammar that are told apart here. Others become AST_Other.
 #define TS_KINDS(T) \
   T(module) \
-  T(comment) T(block) T(identifier) T(integer) T(float) T(string) T(concatenated_string) T(string_start) T( \
+  T(comment) \
+  T(block) T(identifier) T(integer) T(float) T(string) T(concatenated_string) T(string_start) T( \
       string_content) T(string_end) T(interpolation) T(format_specifier) T(format_expression) \
       T(type_conversion) T(true) T(false) T(none) T(ellipsis) T(tuple) T(list) T(set) T(dictionary) T( \
           pair) T(dictionary_splat) T(list_splat) T(parenthesized_expression) T(parenthesized_list_splat) \
@@ -60,9 +61,10 @@ static const char *const ts_kind_names[] = {"",
 
 #define TS_FIELDS(F) \
   F(name) \
-  F(value) F(left) F(right) F(type) F(condition) F(consequence) F(alternative) F(body) F(parameters) \
-      F(return_type) F(function) F(arguments) F(object) F(attribute) F(subscript) F(operator) F(operators) \
-          F(argument) F(alias) F(module_name) F(definition) F(superclasses) F(expression) F(type_conversion) \
+  F(value) \
+  F(left) F(right) F(type) F(condition) F(consequence) F(alternative) F(body) F(parameters) F(return_type) \
+      F(function) F(arguments) F(object) F(attribute) F(subscript) F(operator) F(operators) F(argument) \
+          F(alias) F(module_name) F(definition) F(superclasses) F(expression) F(type_conversion) \
               F(format_specifier) F(cause)
 typedef enum TsField {
   TF_none,
@@ -82,7 +84,8 @@ typedef struct Conv {
   uint8_t *kinds;  // TsKind by TSSymbol
   uint8_t *fields; // TsField by TSFieldId
   int depth;
-  bool failed; // an error was reported; unwind
+  bool failed;         // an error was reported; unwind
+  TSTreeCursor cursor; // for kids_of; must be freed however the conversion ends
 } Conv;
 
 typedef struct Kid {
@@ -103,15 +106,15 @@ static TsKind kind_of(const Conv *c, TSNode n) {
 // All children but comments, with their fields. Linear, unlike ts_node_child.
 static Kids kids_of(Conv *c, TSNode n) {
   Kids k = {{0}};
-  TSTreeCursor cur = ts_tree_cursor_new(n);
-  if (ts_tree_cursor_goto_first_child(&cur)) do {
-      const TSNode ts = ts_tree_cursor_current_node(&cur);
+  TSTreeCursor *cur = &c->cursor;
+  ts_tree_cursor_reset(cur, n);
+  if (ts_tree_cursor_goto_first_child(cur)) do {
+      const TSNode ts = ts_tree_cursor_current_node(cur);
       if (ts_node_is_extra(ts)) continue;
-      const Kid kid = {ts, kind_of(c, ts), (TsField)c->fields[ts_tree_cursor_current_field_id(&cur)],
+      const Kid kid = {ts, kind_of(c, ts), (TsField)c->fields[ts_tree_cursor_current_field_id(cur)],
                        ts_node_is_named(ts)};
       vec_push(c->a, &k.v, kid);
-    } while (ts_tree_cursor_goto_next_sibling(&cur));
-  ts_tree_cursor_delete(&cur);
+    } while (ts_tree_cursor_goto_next_sibling(cur));
   return k;
 }
 
@@ -1170,6 +1173,7 @@ Status parse_python(Arena *a, Diags *d, Strings *strings, uint32_t file, Node **
     return ST_COMPILE;
   }
   if (too_dense(d, file, src->text, src->len)) return ST_COMPILE;
+  Conv *c = arena_new(a, Conv);
   TSParser *parser = ts_parser_new();
   if (!parser || !ts_parser_set_language(parser, tree_sitter_python())) {
     if (parser) ts_parser_delete(parser);
@@ -1183,16 +1187,19 @@ Status parse_python(Arena *a, Diags *d, Strings *strings, uint32_t file, Node **
     return ST_COMPILE;
   }
   // The arena's escape must not pass over the tree: catch it here, free the tree, go on outward.
+  *c = (Conv){.a = a, .d = d, .strings = strings, .file = file, .text = src->text, .len = (uint32_t)src->len};
+  c->cursor = ts_tree_cursor_new(ts_tree_root_node(tree));
   Escape *outer = a->escape, inner;
   if (ESCAPE_TRY(&inner)) {
     a->escape = outer;
+    ts_tree_cursor_delete(&c->cursor);
     ts_tree_delete(tree);
     escape_now(outer, inner.status, "%s", inner.message);
   }
   a->escape = &inner;
-  Conv c = {.a = a, .d = d, .strings = strings, .file = file, .text = src->text, .len = (uint32_t)src->len};
-  const Status st = convert(&c, ts_tree_root_node(tree), module);
+  const Status st = convert(c, ts_tree_root_node(tree), module);
   a->escape = outer;
+  ts_tree_cursor_delete(&c->cursor);
   ts_tree_delete(tree);
   return st;
 }

@@ -272,10 +272,10 @@ FrontSpec front_spec_int(const FrontParam *p, int64_t value, bool is_unsigned) {
   }
   if (p->dtype >= 0)
     s.dtype = (FrontDtype)p->dtype;
-  else if (value >= INT32_MIN && value <= INT32_MAX)
-    s.dtype = FDT_int32;
+  else if (is_unsigned && value < 0)
+    s.dtype = FDT_uint64;
   else
-    s.dtype = is_unsigned && value < 0 ? FDT_uint64 : FDT_int64;
+    s.dtype = value >= INT32_MIN && value <= INT32_MAX ? FDT_int32 : FDT_int64;
   const bool integer = front_dtypes[s.dtype].kind != DTK_FLOAT;
   s.divisible = integer && (!p->no_specialize || p->dtype >= 0) && value % 16 == 0 ? 16 : 1;
   return s;
