@@ -52,8 +52,8 @@ typedef struct AbiCpuCalls {
   void (*signal)(AbiInstance *i, void *word, uint64_t value, uint32_t bytes, int32_t pe, uint32_t op,
                  AbiSite site);
   void (*quiet)(AbiInstance *i, uint32_t fence_only);
-  void (*print)(AbiInstance *i, AbiSite site, uint32_t lane, const uint64_t *bits,
-                uint32_t n); // formats by the site's text
+  // One line for each of the n values, by the site's text; lane: which element, UINT32_MAX where there is but one.
+  void (*print)(AbiInstance *i, AbiSite site, uint32_t lane, const uint64_t *bits, uint32_t n);
   void (*assert_fail)(AbiInstance *i, AbiSite site);
   void (*bad_peer)(AbiInstance *i, int64_t pe, AbiSite site); // rank out of range
 } AbiCpuCalls;
@@ -200,6 +200,7 @@ extern const ImageSymbol image_cpu_symbols[];
 extern const uint32_t image_ncpu_symbols;
 // Does this machine have what the image's cpu_features ask for? Writes the missing ones into `missing`.
 bool image_cpu_has(const char *features, char *missing, size_t cap);
+uint64_t image_cpu_identity(void); // the same on machines with the same kind of processor
 
 // ---- 3. packs ----------------------------------------------------------------------------------------------------------
 typedef struct PackEntry {

@@ -117,37 +117,40 @@ static void say_value(RtText *t, char kind, int width, uint64_t bits) {
     float f[2];
   } x = {.u = bits};
   switch (kind) {
-  case 'i': rt_say(t, " %lld", (long long)(bits << shift) >> shift); break;
-  case 'u': rt_say(t, " %llu", (unsigned long long)(bits << shift >> shift)); break;
-  case 'p': rt_say(t, " 0x%llx", (unsigned long long)bits); break;
-  case 'd': rt_say(t, " %.17g", x.d); break;
-  case 'f': rt_say(t, " %.9g", width == 64 ? x.d : (double)x.f[0]); break;
-  case 'h': rt_say(t, " %.6g", (double)f16_to_f32((uint16_t)bits)); break;
-  case 'b': rt_say(t, " %.6g", (double)bf16_to_f32((uint16_t)bits)); break;
+  case 'i': rt_say(t, "%lld", (long long)(bits << shift) >> shift); break;
+  case 'u': rt_say(t, "%llu", (unsigned long long)(bits << shift >> shift)); break;
+  case 'p': rt_say(t, "0x%llx", (unsigned long long)bits); break;
+  case 'd': rt_say(t, "%f", x.d); break;
+  case 'f': rt_say(t, "%f", width == 64 ? x.d : (double)x.f[0]); break;
+  case 'h': rt_say(t, "%f", (double)f16_to_f32((uint16_t)bits)); break;
+  case 'b': rt_say(t, "%f", (double)bf16_to_f32((uint16_t)bits)); break;
   default:
-    rt_say(t, " 0x%0*llx", width > 0 ? width / 4 : 16, (unsigned long long)(bits << shift >> shift));
+    rt_say(t, "0x%0*llx", width > 0 ? width / 4 : 16, (unsigned long long)(bits << shift >> shift));
     break;
   }
 }
 
+// One line a value, as the interpreter prints them.
 static void call_print(AbiInstance *i, AbiSite site, uint32_t lane, const uint64_t *bits, uint32_t n) {
   const Fiber *f = i->fiber;
   const RtConfig *c = &f->rank->team->context->config;
   if (!c->print) return;
   const RtKernel *k = i->kernel;
   const ImageSite *s = site < k->image->nsites ? &k->image->sites[site] : NULL;
-  char line[512];
-  RtText t = {line, 0, sizeof line};
-  rt_say(&t, "pid (%u, %u, %u) idx (%u) %s", i->pid[0], i->pid[1], i->pid[2], lane,
-         s && s->what ? s->what : "");
   const char *fmt = s && s->fmt ? s->fmt : "";
-  for (uint32_t v = 0; v < n; v++) {
+  for (uint32_t v = 0; v < n || (v == 0 && n == 0); v++) {
+    char line[512];
+    RtText t = {line, 0, sizeof line};
+    rt_say(&t, "pid (%u, %u, %u)", i->pid[0], i->pid[1], i->pid[2]);
+    if (lane != UINT32_MAX) rt_say(&t, " idx (%u)", lane);
+    rt_say(&t, " %.200s", s && s->what ? s->what : "");
+    if (n > 1) rt_say(&t, "(operand %u) ", v);
     const char kind = *fmt ? *fmt++ : 'x';
     int width = 0;
     for (; *fmt >= '0' && *fmt <= '9' && width < 100; fmt++) width = width * 10 + (*fmt - '0');
-    say_value(&t, kind, width, bits[v]);
+    if (v < n) say_value(&t, kind, width, bits[v]);
+    c->print(c->user, f->rank->index, line);
   }
-  c->print(c->user, f->rank->index, line);
 }
 
 static void call_assert_fail(AbiInstance *i, AbiSite site) {

@@ -320,7 +320,7 @@ static void lower_print(Lower *l, const IrOp *op) {
   }
   const V slot = lower_alloca(l, LLVMArrayType2(l->i64, op->noperands + 1), 8);
   if (!lanes) {
-    print_lane(l, op, slot, x, u32(l, 0), site);
+    print_lane(l, op, slot, x, u32(l, UINT32_MAX), site);
     return;
   }
   LowerLoop loop;

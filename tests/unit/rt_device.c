@@ -295,8 +295,9 @@ static void test_print(void **state) {
   nprinted = 0;
   OK(RT_TEST_LAUNCH(k, g.stream, 2, &error, rt_test_int(0)));
   OK(rt_stream_sync(g.stream, &error));
-  assert_int_equal(nprinted, 2);
-  assert_string_equal(printed[1], "0|pid (1, 0, 0) idx (6) label11 -3 1.5");
+  assert_int_equal(nprinted, 4);
+  assert_string_equal(printed[2], "0|pid (1, 0, 0) idx (6) label11(operand 0) -3");
+  assert_string_equal(printed[3], "0|pid (1, 0, 0) idx (6) label11(operand 1) 1.500000");
   rt_kernel_destroy(k);
   rig_down(&g);
 }
