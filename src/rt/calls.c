@@ -138,12 +138,25 @@ static void call_print(AbiInstance *i, AbiSite site, uint32_t lane, const uint64
   const RtKernel *k = i->kernel;
   const ImageSite *s = site < k->image->nsites ? &k->image->sites[site] : NULL;
   const char *fmt = s && s->fmt ? s->fmt : "";
+  char place[128];
+  RtText at = {place, 0, sizeof place};
+  place[0] = 0;
+  if (lane != UINT32_MAX) rt_say(&at, " idx (%u)", lane);
+  uint32_t marks = 0; // values in front that say where: the element's index, or the thread
+  for (; marks < n && (*fmt == 'n' || *fmt == 't') && strlen(fmt) >= 3; marks++, fmt += 3) {
+    const int32_t x = (int32_t)bits[marks];
+    if (*fmt == 't')
+      rt_say(&at, " thread %d", x);
+    else
+      rt_say(&at, "%s%d%s", marks ? ", " : " idx (", x, fmt[3] == 'n' ? "" : ")");
+  }
+  bits += marks;
+  n -= marks;
   for (uint32_t v = 0; v < n || (v == 0 && n == 0); v++) {
     char line[512];
     RtText t = {line, 0, sizeof line};
     rt_say(&t, "pid (%u, %u, %u)", i->pid[0], i->pid[1], i->pid[2]);
-    if (lane != UINT32_MAX) rt_say(&t, " idx (%u)", lane);
-    rt_say(&t, " %.200s", s && s->what ? s->what : "");
+    rt_say(&t, "%s %.200s", place, s && s->what ? s->what : "");
     if (n > 1) rt_say(&t, "(operand %u) ", v);
     const char kind = *fmt ? *fmt++ : 'x';
     int width = 0;

@@ -153,12 +153,7 @@ static void pack(const ImageVariant *v, const RtArg *args, char *out) {
 }
 
 // ---- launching -------------------------------------------------------------------------------------------
-// Few instances a turn where they may wait or are few; else enough to keep the shared counter cool.
-static uint64_t chunk_of(const ImageVariant *v, uint64_t n, uint32_t workers) {
-  if (v->has_waits) return 1;
-  const uint64_t chunk = n / (8ull * workers);
-  return chunk < 1 ? 1 : chunk > 64 ? 64 : chunk;
-}
+enum { MOST_AT_ONCE = 64 }; // instances that a worker takes from the shared counter
 
 Status rt_launch(RtKernel *k, RtStream *s, const uint32_t grid[3], const RtArg *args, uint32_t nargs,
                  RtError *e) {
@@ -199,7 +194,7 @@ Status rt_launch(RtKernel *k, RtStream *s, const uint32_t grid[3], const RtArg *
   c->launch.args = packed;
   memcpy(c->launch.grid, grid, sizeof c->launch.grid);
   c->launch.n = n;
-  c->launch.chunk = chunk_of(v, n, r->nworkers);
+  c->launch.chunk = v->has_waits ? 1 : MOST_AT_ONCE;
   rt_cmd_enqueue(c);
   return ST_OK;
 }

@@ -166,7 +166,7 @@ struct Cmd {
       const void *args;
       void *big_args; // where they do not fit below
       uint32_t grid[3];
-      uint64_t n, chunk;
+      uint64_t n, chunk;           // chunk: most taken at a time
       _Atomic uint64_t next, done; // instances handed out, and finished
       uint32_t refs;               // workers that hold it; under the rank's lock, as the two flags
       bool listed, complete;

@@ -139,13 +139,26 @@ static void finish_instances(Cmd *c, uint64_t count) {
   if (atomic_fetch_add_explicit(&c->launch.done, count, memory_order_acq_rel) + count == n) rt_launch_done(c);
 }
 
+// Instances taken at a time: fewer towards the end, so that workers finish together, and one where they may wait.
+static uint64_t take_chunk(const RtRank *r, Cmd *c, uint64_t *first) {
+  const uint64_t n = c->launch.n;
+  uint64_t at = atomic_load_explicit(&c->launch.next, memory_order_relaxed), count;
+  do {
+    if (at >= n) return 0;
+    const uint64_t share = (n - at) / (8ull * r->nworkers);
+    count = share < 1 ? 1 : share < c->launch.chunk ? share : c->launch.chunk;
+  } while (!atomic_compare_exchange_weak_explicit(&c->launch.next, &at, at + count, memory_order_relaxed,
+                                                  memory_order_relaxed));
+  *first = at;
+  return count;
+}
+
 // Takes a chunk of instances and runs it. False: none are left to take.
 static bool run_chunk(Fiber *f, Cmd *c) {
   RtRank *r = f->rank;
   const uint64_t n = c->launch.n;
-  const uint64_t first = atomic_fetch_add_explicit(&c->launch.next, c->launch.chunk, memory_order_relaxed);
-  if (first >= n) return false;
-  uint64_t count = c->launch.chunk < n - first ? c->launch.chunk : n - first;
+  uint64_t first, count = take_chunk(r, c, &first);
+  if (!count) return false;
   if (first == 0 && rt_tracing(r)) c->begin_ns = os_now_ns();
   if (rt_aborted(r->team) || !prepare_arena(f, c)) { // skip all that nobody has taken
     const uint64_t old = atomic_exchange_explicit(&c->launch.next, n, memory_order_relaxed);
