@@ -363,9 +363,9 @@ static Status own_memory(RtRank *r, const Shared *s, RtError *e) {
   return ST_OK;
 }
 
-// The last rank's process is killed while all others wait for it in a kernel.
-static Status killed(RtRank *r, const Shared *s, RtError *e) {
-  const int me = rt_rank_index(r), world = rt_team_world(rt_rank_team(r));
+// A rank's process is killed while all others wait for it in a kernel.
+static Status killed_one(RtRank *r, const Shared *s, int victim, RtError *e) {
+  const int me = rt_rank_index(r);
   RtStream *st;
   RtKernel *k;
   uint64_t *flag;
@@ -375,7 +375,7 @@ static Status killed(RtRank *r, const Shared *s, RtError *e) {
   TRY(rt_symm_alloc(r, 8, "flag", (void **)&flag, e));
   TRY(RT_TEST_LAUNCH(k, st, 1, e, rt_test_ptr(flag)));
   TRY(rt_barrier(r, e));
-  if (me == world - 1) {
+  if (me == victim) {
     os_sleep_ns(20000000);
     kill(getpid(), SIGKILL);
   }
@@ -383,7 +383,7 @@ static Status killed(RtRank *r, const Shared *s, RtError *e) {
   const Status st1 = rt_stream_sync(st, e);
   WANT(st1 == ST_PEER_LOST);
   WANT(os_now_ns() - begin < 5000000000ull);
-  snprintf(text, sizeof text, "rank %d (process ", world - 1);
+  snprintf(text, sizeof text, "rank %d (process ", victim);
   WANT(says(e, text));
   WANT(says(e, "'flag' + 0 should be >= 1, but is 0"));
   WANT(rt_barrier(r, e) == ST_PEER_LOST);
@@ -392,6 +392,12 @@ static Status killed(RtRank *r, const Shared *s, RtError *e) {
   rt_kernel_destroy(k);
   return ST_OK;
 }
+
+static Status killed(RtRank *r, const Shared *s, RtError *e) {
+  return killed_one(r, s, rt_team_world(rt_rank_team(r)) - 1, e);
+}
+// The one that brought the others together.
+static Status killed_first(RtRank *r, const Shared *s, RtError *e) { return killed_one(r, s, 0, e); }
 
 // The last rank goes away in peace while the others still want something.
 static Status left(RtRank *r, const Shared *s, RtError *e) {
@@ -429,8 +435,8 @@ static const struct Scenario {
     {"meet", meet, 60000},         {"push", push, 60000},
     {"drop", drop, 400},           {"absent", absent, 400},
     {"mismatch", mismatch, 20000}, {"own_memory", own_memory, 20000},
-    {"killed", killed, 20000},     {"left", left, 20000},
-    {"timeline", timeline, 60000},
+    {"killed", killed, 20000},     {"killed_first", killed_first, 20000},
+    {"left", left, 20000},         {"timeline", timeline, 60000},
 };
 
 static const struct Scenario *scenario(const char *name) {
@@ -520,6 +526,7 @@ BOTH(absent)
 BOTH(mismatch)
 BOTH(own_memory)
 static void test_killed(void **state) { (void)state, processes("killed", 128 + SIGKILL); }
+static void test_killed_first(void **state) { (void)state, processes("killed_first", 128 + SIGKILL); }
 static void test_left(void **state) { (void)state, processes("left", 0); }
 
 static void check_timeline(int world) {
@@ -590,6 +597,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(test_threads_own_memory),
       cmocka_unit_test(test_processes_own_memory),
       cmocka_unit_test(test_killed),
+      cmocka_unit_test(test_killed_first),
       cmocka_unit_test(test_left),
       cmocka_unit_test(test_timeline),
   };
