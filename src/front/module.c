@@ -55,7 +55,8 @@ Value *lib_attr(Front *f, const Str *lib, const char *name) {
     v->builtin = b;
     return v;
   }
-  return lib_module(f, arena_printf(f->a, "%s.%s", lib->s, name));
+  const char *below = arena_printf(f->a, "%s.%s", lib->s, name);
+  return strcmp(key, "torch") ? lib_module(f, below) : val_opaque(f, below);
 }
 
 // ---- collecting names ------------------------------------------------------------------------------
