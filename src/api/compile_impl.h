@@ -39,5 +39,14 @@ Status compile_back(Compile *c, Image **out);
 Status compile_machine(Compile *c, PassMachine *out);
 // The launch arguments of a kernel: those parameters that are not constexpr, in order. Returns the spec or NULL (left out).
 const FrontSpec *compile_spec_of(const Compile *c, const char *param);
+// The specs of the chosen kernel's parameters, from the call's arguments.
+Status compile_choose_specs(Compile *c);
+
+// ---- disk cache (compile_cache.c) ----
+// True: *image is the call's image, and nothing had to be parsed. c is otherwise as it was.
+bool compile_cached(Compile *c, const void **image, size_t *n);
+bool compile_cached_as(Compile *c, const void **image, size_t *n); // the same with specs known; needs compile_specs
+void compile_keep_signature(Compile *c);                            // needs compile_specs
+void compile_keep(Compile *c, const void *image, size_t n);        // needs compile_front: all files are known
 
 #endif

@@ -177,14 +177,11 @@ static Status check_names(Compile *c) {
   return ST_OK;
 }
 
-Status compile_specs(Compile *c) {
+Status compile_choose_specs(Compile *c) {
   Diags *d = &c->call->diags;
-  FrontKernels kernels;
-  Status s = front_list(&c->call->arena, d, c->ctx, &c->source, &c->front, &kernels);
+  Status s = check_names(c);
   if (s != ST_OK) return s;
-  c->chosen = front_pick(&kernels, c->kernel, &c->source, d);
-  if (!c->chosen) return ST_NOT_FOUND;
-  if ((s = check_names(c)) != ST_OK) return s;
+  c->nspecs = 0;
   c->specs = arena_array(&c->call->arena, FrontSpec, c->chosen->nparams + 1);
   for (int i = 0; i < c->chosen->nparams; i++) {
     const FrontParam *p = &c->chosen->params[i];
@@ -200,6 +197,14 @@ Status compile_specs(Compile *c) {
     if (s != ST_OK) return s;
   }
   return ST_OK;
+}
+
+Status compile_specs(Compile *c) {
+  FrontKernels kernels;
+  Status s = front_list(&c->call->arena, &c->call->diags, c->ctx, &c->source, &c->front, &kernels);
+  if (s != ST_OK) return s;
+  c->chosen = front_pick(&kernels, c->kernel, &c->source, &c->call->diags);
+  return c->chosen ? compile_choose_specs(c) : ST_NOT_FOUND;
 }
 
 const FrontSpec *compile_spec_of(const Compile *c, const char *param) {

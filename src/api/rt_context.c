@@ -65,6 +65,11 @@ dt_status dt_context_fail(dt_context *c, dt_status s, const char *text) {
   return s;
 }
 
+dt_status dt_write_file(dt_context *c, const char *path, const void *bytes, size_t n) {
+  Status s = os_write_file(path, bytes, n);
+  return s == ST_OK ? DT_OK : api_fail(c, s, "%s: %s", path, os_error());
+}
+
 const char *dt_error(const dt_context *context) {
   dt_context *c = (dt_context *)context;
   if (!c) return "no context: out of memory, or an environment variable of Ditron's is malformed";

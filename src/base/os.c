@@ -190,14 +190,30 @@ bool os_is_dir(const char *path) {
   return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-const char *os_code_dir(Arena *a) {
+// The library or program that this code is in. A program is known only by the name it was called by: one without a
+// slash was found on PATH.
+static const char *code_file(void) {
   static const char here;
   Dl_info info;
+  if (!dladdr(&here, &info) || !info.dli_fname) return NULL;
+  return strchr(info.dli_fname, '/') ? info.dli_fname : "/proc/self/exe";
+}
+
+const char *os_code_dir(Arena *a) {
+  const char *file = code_file();
   char real[PATH_MAX];
-  if (!dladdr(&here, &info) || !info.dli_fname || !realpath(info.dli_fname, real)) return NULL;
+  if (!file || !realpath(file, real)) return NULL;
   char *slash = strrchr(real, '/');
   slash[slash == real] = 0;
   return arena_strdup(a, real);
+}
+
+uint64_t os_code_stamp(void) {
+  const char *file = code_file();
+  struct stat st;
+  if (!file || stat(file, &st) != 0) return 0;
+  const uint64_t facts[] = {(uint64_t)st.st_mtim.tv_sec, (uint64_t)st.st_mtim.tv_nsec, (uint64_t)st.st_size};
+  return hash_bytes(facts, sizeof facts, 5);
 }
 
 // Starts argv with output going to out_fd and no input. Returns an errno.

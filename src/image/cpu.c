@@ -58,6 +58,19 @@ static uint64_t saved_state(void) {
   return (uint64_t)hi << 32 | lo;
 }
 
+// Leaf 1's EBX holds what differs between the cores of one machine, so it stays out.
+uint64_t image_cpu_identity(void) {
+  static const uint32_t leaves[][2] = {{0, 0}, {1, 0}, {7, 0}, {7, 1}, {0x80000001, 0}, {0x80000002, 0}, {0x80000003, 0}, {0x80000004, 0}};
+  uint64_t all[DT_COUNTOF(leaves) * 2 + 1] = {saved_state()};
+  for (size_t i = 0; i < DT_COUNTOF(leaves); i++) {
+    uint32_t r[4] = {0};
+    __get_cpuid_count(leaves[i][0], leaves[i][1], &r[EAX], &r[EBX], &r[ECX], &r[EDX]);
+    all[1 + 2 * i] = (uint64_t)r[EAX] << 32 | (leaves[i][0] == 1 ? 0 : r[EBX]);
+    all[2 + 2 * i] = (uint64_t)r[ECX] << 32 | r[EDX];
+  }
+  return hash_bytes(all, sizeof all, 3);
+}
+
 static bool has(const struct Feature *f, uint64_t saved) {
   uint32_t r[4];
   if (!__get_cpuid_count(f->leaf, f->subleaf, &r[EAX], &r[EBX], &r[ECX], &r[EDX])) return false;

@@ -361,7 +361,10 @@ static dt_status load_kernels(dt_plan *p) {
 // Ends alike on every rank, but for what memory's end does to one of them between two collectives.
 static dt_status obtain(dt_plan *p) {
   dt_status st = agree(p->rank, same_everywhere(p));
-  if (st == DT_OK) st = agree(p->rank, load_kernels(p));
+  // Rank 0 goes first where there is a disk cache, in which the others then find what it compiled.
+  bool turns = *dt_cache_dir(p->context) != 0;
+  for (int turn = 0; turn < 2 && st == DT_OK; turn++)
+    st = agree(p->rank, (turns && p->index > 0) == turn ? load_kernels(p) : DT_OK);
   if (st != DT_OK) return st;
   for (int i = 0; i < p->nbuffers && st == DT_OK; i++) st = make_buffer(p, &p->buffers[i]);
   if (st == DT_OK && p->uses_channel) place_channel(p);
