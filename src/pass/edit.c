@@ -28,10 +28,10 @@ bool pass_is_plain_load(const IrOp *op) {
          !ir_attr_i(op, ATTR_volatile);
 }
 
-// Writes others may see, or orders them: what a plain load must not cross.
+// Writes others may see, orders them, or looks at a signal: what a plain load must not cross.
 static bool changes_memory(const IrOp *op) {
   const IrEffects e = ir_op_effects(op);
-  return (e.writes & ~RES_WORLD) || e.barrier || e.order != ORDER_weak;
+  return (e.writes & ~RES_WORLD) || (e.reads & RES_SIGNAL) || e.barrier || e.order != ORDER_weak;
 }
 
 bool pass_mark_memory(IrBlock *b) {
