@@ -206,12 +206,21 @@ Step x_print(World *w, Agent *a, const Ins *i) {
   if (!w->c->print) return GO;
   const bool hex = ir_attr_i(i->op, ATTR_hex);
   const IrAttr *uns = ir_attr(i->op, ATTR_uns);
-  if (!o->n) print_line(w, a, i, "", 0, 0, "");
-  for (uint32_t q = 0; q < o->n; q++) {
+  const int64_t marks = ir_attr_i(i->op, ATTR_where);
+  const uint32_t first = marks < 0 ? 1 : (uint32_t)marks;
+  if (o->n <= first) print_line(w, a, i, "", 0, 0, "");
+  for (uint32_t q = first; q < o->n; q++) {
     const IrType *t = ir_operand(i->op, q)->type;
     const Ref r = o->at[q];
     const bool u = uns && q < uns->ints.n && uns->ints.v[q];
     char value[64], where[128] = "";
+    if (marks < 0) snprintf(where, sizeof where, " thread %lld", (long long)interp_ref_int(a, o->at[0], 0));
+    if (marks > 0) {
+      int len = snprintf(where, sizeof where, " idx (");
+      for (uint32_t d = 0; d < first && len < (int)sizeof where; d++)
+        len += snprintf(where + len, sizeof where - (size_t)len, d ? ", %lld" : "%lld", (long long)interp_ref_int(a, o->at[d], 0));
+      if (len < (int)sizeof where) snprintf(where + len, sizeof where - (size_t)len, ")");
+    }
     if (t->kind == IR_TILE) {
       const int64_t n = ir_type_elems(t);
       for (int64_t k = 0; k < n; k++) {
@@ -222,7 +231,7 @@ Step x_print(World *w, Agent *a, const Ins *i) {
           len += snprintf(where + len, sizeof where - (size_t)len, d ? ", %lld" : "%lld", (long long)at[d]);
         snprintf(where + len, sizeof where - (size_t)len, ")");
         format(value, sizeof value, t, interp_at(a, r) + (size_t)k * r.stride * r.esize, hex, u);
-        print_line(w, a, i, where, q, o->n, value);
+        print_line(w, a, i, where, q - first, o->n - first, value);
       }
       continue;
     }
@@ -232,7 +241,7 @@ Step x_print(World *w, Agent *a, const Ins *i) {
       if (!i->n && !interp_active(a, k)) continue;
       if (!i->n) snprintf(where, sizeof where, " thread %u", a->lane0 + k);
       format(value, sizeof value, t, interp_at(a, r) + (size_t)k * r.stride * r.esize, hex, u);
-      print_line(w, a, i, where, q, o->n, value);
+      print_line(w, a, i, where, q - first, o->n - first, value);
     }
   }
   return GO;

@@ -243,6 +243,7 @@ void place_copy_attrs(IrOp *to, const IrOp *from);
 
 // ---- place_special.c
 void place_emit_special(Place *p, IrOp *op);
+void place_print_where(Place *p, IrOp *made, const IrOp *op, int where, uint32_t at);
 
 // ---- place_thread.c
 bool place_is_thread_op(const IrOp *op); // belongs in a run

@@ -247,6 +247,16 @@ static void emit_each(Place *p, IrOp *op) {
   place_loops_close(n);
 }
 
+// A print of one element: `at` operands in front say where it is.
+void place_print_where(Place *p, IrOp *made, const IrOp *op, int where, uint32_t at) {
+  const IrAttr *uns = ir_attr(op, ATTR_uns);
+  ir_set_attr_i(made, ATTR_where, where);
+  if (!uns) return;
+  int64_t *v = arena_array(p->arena, int64_t, at + uns->ints.n);
+  for (uint32_t i = 0; i < uns->ints.n; i++) v[at + i] = uns->ints.v[i];
+  ir_set_attr_ints(made, ATTR_uns, v, at + uns->ints.n);
+}
+
 static void emit_people(Place *p, IrOp *op) {
   const IrType *t = tile_type(op);
   PlaceNest nest, *n = &nest;
@@ -258,9 +268,13 @@ static void emit_people(Place *p, IrOp *op) {
   }
   scalar_loops(p, n, t);
   n->out.loc = op->loc;
-  IrValue **ops = arena_array(p->arena, IrValue *, op->noperands);
-  for (uint32_t i = 0; i < op->noperands; i++) ops[i] = elem(n, ir_operand(op, i));
-  place_copy_attrs(ir_build(&n->out, op->kind, op->noperands, ops, 0, NULL, 0), op);
+  IrValue **ops = arena_array(p->arena, IrValue *, op->noperands + IR_MAX_RANK);
+  uint32_t at = 0;
+  for (int i = 0; i < t->rank && op->kind == OP_print; i++) ops[at++] = n->idx[i].v;
+  for (uint32_t i = 0; i < op->noperands; i++) ops[at + i] = elem(n, ir_operand(op, i));
+  IrOp *made = ir_build(&n->out, op->kind, at + op->noperands, ops, 0, NULL, 0);
+  place_copy_attrs(made, op);
+  if (op->kind == OP_print) place_print_where(p, made, op, t->rank, at);
   place_loops_close(n);
 }
 

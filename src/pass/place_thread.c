@@ -289,10 +289,14 @@ static void each_lane(Lanes *l, IrOp *op, PlaceElem mask, int mask_at) {
     cond = ir_build(at(l), OP_if, 1, &c, value, &ct, 2);
     si = enter(l, cond->regions[0]);
   }
-  for (uint32_t i = 0; i < nops; i++) ops[i] = !in[i].v ? NULL : lane ? lane_of(&l->n, in[i], lane) : in[i].v;
+  const uint32_t marks = op->kind == OP_print; // the thread goes in front
+  if (marks) ops[0] = lane ? lane_of(&l->n, l->tid, lane) : l->tid.v;
+  for (uint32_t i = 0; i < nops; i++)
+    ops[marks + i] = !in[i].v ? NULL : lane ? lane_of(&l->n, in[i], lane) : in[i].v;
   at(l)->loc = op->loc;
-  IrOp *made = ir_build(at(l), op->kind, nops, ops, op->nresults, &rt, 0);
+  IrOp *made = ir_build(at(l), op->kind, marks + nops, ops, op->nresults, &rt, 0);
   place_copy_attrs(made, op);
+  if (marks) place_print_where(p, made, op, -1, 1);
   if (value) {
     got = ir_result(made, 0);
     if (lane)

@@ -280,10 +280,13 @@ static bool is_uns(const IrOp *op, uint32_t i) {
 static const char *print_format(Lower *l, const IrOp *op) {
   char *s = arena_strdup(l->arena, "");
   const bool hex = ir_attr_i(op, ATTR_hex);
+  const int64_t where = ir_attr_i(op, ATTR_where);
   for (uint32_t i = 0; i < op->noperands; i++) {
     const IrType *t = ir_operand(op, i)->type;
     const IrDtypeInfo *d = &ir_dtypes[t->dtype];
-    if (ir_type_is_ptr(t)) {
+    if (where < 0 ? i == 0 : i < where) {
+      s = arena_printf(l->arena, "%s%c32", s, where < 0 ? 't' : 'n');
+    } else if (ir_type_is_ptr(t)) {
       s = arena_printf(l->arena, "%sp64", s);
     } else if (d->cls == IR_INT) {
       s = arena_printf(l->arena, "%s%c%u", s, hex ? 'x' : is_uns(op, i) ? 'u' : 'i', d->bits);
@@ -397,7 +400,7 @@ static void lower_fibers(Lower *l, const IrOp *op, uint32_t count) {
     lower_align(s, 64);
   }
   T params[] = {l->ptr, l->ptr, l->i32};
-  const V fn = LLVMAddFunction(l->mod, "ditron.warp", LLVMFunctionType(l->void_, params, 3, false));
+  const V fn = LLVMAddFunction(l->mod, LOWER_WARP_NAME, LLVMFunctionType(l->void_, params, 3, false));
   LLVMSetLinkage(fn, LLVMInternalLinkage);
   lower_fn_attrs(l, fn);
 
