@@ -445,6 +445,30 @@ def k(a, b, n, m, o, h, i, e, w):
         np.testing.assert_allclose(g["w"], d, rtol=1e-4, atol=1e-4, err_msg=mode)
 
 
+def scaled_products():
+    values = np.array([0, .5, 1, 1.5, 2, 3, 4, 6, -0.0, -.5, -1, -1.5, -2, -3, -4, -6])
+    a4, b4 = rng.integers(0, 16, (16, 64)), rng.integers(0, 16, (64, 16))
+    sa, sb = rng.integers(125, 130, (16, 2)).astype(u8), rng.integers(125, 130, (16, 2)).astype(u8)
+    fa = values[a4] * np.repeat(2.0 ** (sa.astype(f64) - 127), 32, 1)
+    fb = values[b4] * np.repeat(2.0 ** (sb.astype(f64) - 127), 32, 1).T
+    h = bf16(rng.standard_normal((16, 64)))
+    same("""
+@triton.jit
+def k(a, b, sa, sb, h, o):
+    r, c, p = tl.arange(0, 16), tl.arange(0, 64), tl.arange(0, 32)
+    x = tl.load(a + r[:, None] * 32 + p[None, :])
+    y = tl.load(b + p[:, None] * 16 + r[None, :])
+    s = tl.load(sa + r[:, None] * 2 + tl.arange(0, 2)[None, :])
+    t = tl.load(sb + r[:, None] * 2 + tl.arange(0, 2)[None, :])
+    m = r[:, None] * 16 + r[None, :]
+    tl.store(o + m, tl.dot_scaled(x, s, "e2m1", y, t, "e2m1"))
+    acc = tl.full((16, 16), 1.0, tl.float32)
+    z = tl.load(h + r[:, None] * 64 + c[None, :]).to(tl.bfloat16)
+    tl.store(o + 256 + m, tl.dot_scaled(z, None, "bf16", y, t, "e2m1", acc))
+""", dict(a=(a4[:, ::2] | a4[:, 1::2] << 4).astype(u8), b=(b4[::2] | b4[1::2] << 4).astype(u8), sa=sa, sb=sb, h=h,
+          o=np.zeros((2, 16, 16), f32)), dict(o=np.stack([fa @ fb, h.astype(f64) @ fb + 1])), bound=1e-5)
+
+
 def shapes():
     x = np.arange(32, dtype=i32).reshape(4, 8)
     idx = rng.integers(0, 8, (4, 16)).astype(i32)
@@ -524,7 +548,7 @@ def uniform(word):
 
 
 CASES = [integers, unsigned, floats, functions, bits, casts, rounding, fp8, memory, pointers, atomics, blocks, reductions, scans, welford,
-         products, shapes, random_numbers]
+         products, scaled_products, shapes, random_numbers]
 for f in CASES:
     if len(sys.argv) < 2 or f.__name__ in sys.argv[1:]:
         case(f.__name__, f)
