@@ -91,10 +91,11 @@ static void test_expressions(void **state) {
 
 static void test_literals(void **state) {
   (void)state;
-  expect("0x_ff; 1_000; 0b101; 0xffffffffffffffff\n", "  body: ExprStmt @1:1\n    value: Int 255 @1:1\n"
-                                                      "  body: ExprStmt @1:8\n    value: Int 1000 @1:8\n"
-                                                      "  body: ExprStmt @1:15\n    value: Int 5 @1:15\n"
-                                                      "  body: ExprStmt @1:22\n    value: Int 18446744073709551615 @1:22\n");
+  expect("0x_ff; 1_000; 0b101; 0xffffffffffffffff\n",
+         "  body: ExprStmt @1:1\n    value: Int 255 @1:1\n"
+         "  body: ExprStmt @1:8\n    value: Int 1000 @1:8\n"
+         "  body: ExprStmt @1:15\n    value: Int 5 @1:15\n"
+         "  body: ExprStmt @1:22\n    value: Int 18446744073709551615 @1:22\n");
   expect("1.5e3; .5\n", "  body: ExprStmt @1:1\n    value: Float 1500 @1:1\n"
                         "  body: ExprStmt @1:8\n    value: Float 0.5 @1:8\n");
   expect("'a\\n\\x41' \"b\"; r'\\n'; ''\n", "  body: ExprStmt @1:1\n    value: Str \"a\\nAb\" @1:1\n"
@@ -115,27 +116,27 @@ static void test_literals(void **state) {
 static void test_statements(void **state) {
   (void)state;
   expect("a = b, c = 1, 2\nx: int = 3\ny //= 2\n", "  body: Assign @1:1\n"
-                                                  "    value: Tuple @1:12\n"
-                                                  "      items: Int 1 @1:12\n"
-                                                  "      items: Int 2 @1:15\n"
-                                                  "    targets: Name a @1:1\n"
-                                                  "    targets: Tuple @1:5\n"
-                                                  "      items: Name b @1:5\n"
-                                                  "      items: Name c @1:8\n"
-                                                  "  body: AnnAssign @2:1\n"
-                                                  "    target: Name x @2:1\n"
-                                                  "    ann: Name int @2:4\n"
-                                                  "    value: Int 3 @2:10\n"
-                                                  "  body: AugAssign FloorDiv @3:1\n"
-                                                  "    target: Name y @3:1\n"
-                                                  "    value: Int 2 @3:7\n");
+                                                   "    value: Tuple @1:12\n"
+                                                   "      items: Int 1 @1:12\n"
+                                                   "      items: Int 2 @1:15\n"
+                                                   "    targets: Name a @1:1\n"
+                                                   "    targets: Tuple @1:5\n"
+                                                   "      items: Name b @1:5\n"
+                                                   "      items: Name c @1:8\n"
+                                                   "  body: AnnAssign @2:1\n"
+                                                   "    target: Name x @2:1\n"
+                                                   "    ann: Name int @2:4\n"
+                                                   "    value: Int 3 @2:10\n"
+                                                   "  body: AugAssign FloorDiv @3:1\n"
+                                                   "    target: Name y @3:1\n"
+                                                   "    value: Int 2 @3:7\n");
   expect("if a:\n  pass\nelif b:\n  break # c\nelse:\n  continue\n", "  body: If @1:1\n"
-                                                                   "    cond: Name a @1:4\n"
-                                                                   "    then: Pass @2:3\n"
-                                                                   "    els: If @3:1\n"
-                                                                   "      cond: Name b @3:6\n"
-                                                                   "      then: Break @4:3\n"
-                                                                   "      els: Continue @6:3\n");
+                                                                     "    cond: Name a @1:4\n"
+                                                                     "    then: Pass @2:3\n"
+                                                                     "    els: If @3:1\n"
+                                                                     "      cond: Name b @3:6\n"
+                                                                     "      then: Break @4:3\n"
+                                                                     "      els: Continue @6:3\n");
   expect("with f() as (t, n), g: pass\n", "  body: With @1:1\n"
                                           "    items: WithItem @1:6\n"
                                           "      value: Call @1:6\n"
@@ -203,11 +204,9 @@ static void test_deep_and_large(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_expressions),
-    cmocka_unit_test(test_literals),
-    cmocka_unit_test(test_statements),
-    cmocka_unit_test(test_bad_text),
-    cmocka_unit_test(test_deep_and_large),
+      cmocka_unit_test(test_expressions),    cmocka_unit_test(test_literals),
+      cmocka_unit_test(test_statements),     cmocka_unit_test(test_bad_text),
+      cmocka_unit_test(test_deep_and_large),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
