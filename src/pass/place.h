@@ -8,7 +8,7 @@
 //   place_nest.c     loops of a group and what its roots do with the elements
 //   place_special.c  ops on tiles with loops of their own: scans, histograms, atomics, ...
 //   place_emit.c     program-level code: scalars, control, steps in order
-//   place_thread.c   thread-level code: warps of masked lanes
+//   place_thread.c   thread-level code, run by run; place_lanes*.c: its ops on the masked lanes of a warp
 //   place_buf.c      buffers and their places in the arena
 //
 // A tile value is *virtual* (computed where its users need it) or has a buffer. A *root* is what makes elements be
