@@ -15,6 +15,7 @@
 
 #include "target/target.h"
 
+#define LOWER_WARP_NAME "ditron.warp" // of a kernel's part that runs as a function of its own
 enum { LOWER_MAX_LANES = 256 }; // of a vector; longer ones are refused
 
 typedef LLVMValueRef V;
@@ -163,7 +164,7 @@ V lower_to_memory(Lower *l, V x, const IrType *elem);
 T lower_memory_type(const Lower *l, const IrType *t); // of an element: i8 for i1
 V lower_memdesc(Lower *l, const IrValue *m);          // address of its first element
 V lower_scratch(Lower *l, uint64_t bytes);            // in the arena; shared by all ops that ask
-void lower_yield(Lower *l);    // lets others run; the runtime checks deadline and abort
+void lower_yield(Lower *l, const IrOp *loop, LLVMValueRef turn); // lets others run; the runtime checks deadline and abort
 void lower_nt_fence(Lower *l); // before anything that publishes
 V lower_rmw(Lower *l, IrRmw rmw, IrDtype d, V p, V x, LLVMAtomicOrdering order);
 LLVMAtomicOrdering lower_order(IrOrder o);

@@ -62,7 +62,7 @@ static void on_quiet(AbiInstance *i, uint32_t fence_only) {
 }
 static void on_print(AbiInstance *i, AbiSite site, uint32_t lane, const uint64_t *bits, uint32_t n) {
   UNUSED(i);
-  say("print site=%u lane=%u", site, lane);
+  say("print site=%u lane=%d", site, (int)lane);
   for (uint32_t k = 0; k < n; k++) say(" %llx", (unsigned long long)bits[k]);
   say("\n");
 }
@@ -317,8 +317,8 @@ static void test_people(void **state) {
     int32_t *p;
   } args = {1.5f, 0x3c00, -2, (int32_t *)(uintptr_t)0x1234};
   assert_int_equal(run(&c, "k", &args), 1);
-  assert_string_equal(record.text, "print site=0 lane=0 3fc00000 3c00 fffffffffffffffe 1234\n"
-                                   "print site=1 lane=0 fffffffffffffffe fe\n"
+  assert_string_equal(record.text, "print site=0 lane=-1 3fc00000 3c00 fffffffffffffffe 1234\n"
+                                   "print site=1 lane=-1 fffffffffffffffe fe\n"
                                    "print site=2 lane=0 0 3fc00000\n"
                                    "print site=2 lane=1 3 3fc00000\n"
                                    "print site=2 lane=2 6 3fc00000\n"

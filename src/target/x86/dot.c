@@ -228,7 +228,7 @@ static void block(Emit *e, uint32_t rows, V c, V a, V panel, int64_t b_row) {
   for (uint32_t r = 0; r < rows; r++)
     for (uint32_t v = 0; v < p->vectors; v++)
       acc[r * p->vectors + v] = load_c(e, lower_field(l, c, (uint64_t)(r * c_row)), v);
-  const uint32_t unroll = p->steps % 4 == 0 ? 4 : p->steps % 2 == 0 ? 2 : 1;
+  const uint32_t unroll = p->steps % 4 == 0 && n <= 12 ? 4 : p->steps % 2 == 0 ? 2 : 1;
   const LLVMBasicBlockRef pre = lower_here(l), head = lower_new_block(l, "k"),
                           exit = lower_new_block(l, "sums");
   LLVMBuildBr(l->b, head);
