@@ -75,7 +75,7 @@ LIBS    := $(B)/libditron-rt.a $(B)/libditron-rt.so $(B)/libditron.a $(B)/libdit
 PROGRAM := $(if $(CLI_SRC),$(B)/ditron)
 UNITS   := $(patsubst tests/unit/%.c,$(B)/tests/%,$(UNIT_SRC))
 
-.PHONY: all lib units objs help setup test test-unit demo install clean format format-check lint-layers
+.PHONY: all lib units objs bench-interp help setup test test-unit demo install clean format format-check lint-layers
 .DELETE_ON_ERROR:
 .SECONDARY:
 all: $(LIBS) $(PROGRAM)
@@ -136,6 +136,13 @@ $(UNITS): $(B)/tests/%: $(MODE)/obj/tests/unit/%.o $(call obj,$(HARNESS_SRC)) $$
 objs: $(call obj,$(if $(ROOM),$(call room,$(ROOM)),$(RT_SRC) $(FULL_SRC) $(CLI_SRC)))
 
 -include $(patsubst %.o,%.d,$(call obj,$(RT_SRC) $(FULL_SRC) $(CLI_SRC) $(UNIT_SRC) $(HARNESS_SRC)))
+
+# ---- benches beside `ditron bench` ------------------------------------------------------------------
+$(B)/bench/interp: bench/interp.c $(call obj,$(call room,base ir))
+	@mkdir -p $(@D)
+	$(call say,LD) $(LINK) $(ALL_CFLAGS) $(WARN) -o $@ $^ $(BASE_LIBS)
+bench-interp: $(B)/bench/interp
+	@$<
 
 # ---- tests --------------------------------------------------------------------------------------
 JOBS := $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))

@@ -200,13 +200,19 @@ static bool next_run(Runs *s, uint32_t *from, uint32_t *to) {
   while (s->at < s->n && !on(s, s->at)) s->at++;
   if (s->at >= s->n) return false;
   *from = s->at++;
-  const uint32_t lanes = s->i->n ? UINT32_MAX : s->a->code->lanes; // a run of threads ends with their warp
-  uint64_t next = s->p[(size_t)*from * s->sp] + s->es;
-  while (s->at < s->n && s->at % lanes && s->p[(size_t)s->at * s->sp] == next && on(s, s->at)) {
-    next += s->es;
-    s->at++;
+  const uint32_t es = s->es, n = s->n;
+  const uint64_t *p = s->p;
+  uint64_t next = p[(size_t)*from * s->sp] + es;
+  uint32_t at = s->at;
+  if (s->i->n && s->sp && !s->mask) { // the common cases, tight
+    for (; at < n && p[at] == next; at++) next += es;
+  } else if (s->i->n && s->sp && s->sm) {
+    for (; at < n && p[at] == next && s->mask[at]; at++) next += es;
+  } else {
+    const uint32_t lanes = s->i->n ? UINT32_MAX : s->a->code->lanes; // a run of threads ends with their warp
+    for (; at < n && at % lanes && p[(size_t)at * s->sp] == next && on(s, at); at++) next += es;
   }
-  *to = s->at;
+  *to = s->at = at;
   return true;
 }
 

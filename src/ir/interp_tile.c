@@ -447,11 +447,17 @@ Step x_dot_mem(World *w, Agent *a, const Ins *i) {
                *tb = ir_operand(i->op, 2)->type;
   char *c = *(char **)interp_at(a, i->a), *pa = *(char **)interp_at(a, i->b),
        *pb = *(char **)interp_at(a, i->c);
-  const DotExtra x = {1, tc->shape[0], tc->shape[1], ta->shape[1], ta->dtype, tb->dtype, tc->dtype};
-  const size_t nc = (size_t)(x.m * x.n) * ir_dtypes[x.c].bytes;
-  interp_mem_range(w, a, i, pa, (size_t)(x.m * x.k) * ir_dtypes[x.a].bytes, ACC_READ, 0);
-  interp_mem_range(w, a, i, pb, (size_t)(x.k * x.n) * ir_dtypes[x.b].bytes, ACC_READ, 0);
-  interp_mem_range(w, a, i, c, nc, ACC_READ | ACC_WRITE, 0);
-  product(w, &x, c, c, pa, pb);
-  return GO;
+  const int r = tc->rank;
+  DotExtra x = {1,         tc->shape[r - 2], tc->shape[r - 1], ta->shape[ta->rank - 1],
+                ta->dtype, tb->dtype,        tc->dtype};
+  for (int d = 0; d < r - 2; d++) x.batch *= tc->shape[d];
+  const size_t na = (size_t)(x.m * x.k) * ir_dtypes[x.a].bytes,
+               nb = (size_t)(x.k * x.n) * ir_dtypes[x.b].bytes,
+               nc = (size_t)(x.m * x.n) * ir_dtypes[x.c].bytes, bt = (size_t)x.batch;
+  interp_mem_range(w, a, i, pa, bt * na, ACC_READ, 0);
+  interp_mem_range(w, a, i, pb, bt * nb, ACC_READ, 0);
+  interp_mem_range(w, a, i, c, bt * nc, ACC_READ | ACC_WRITE, 0);
+  for (size_t k = 0; k < bt; k++) product(w, &x, c + k * nc, c + k * nc, pa + k * na, pb + k * nb);
+  w->elems += bt * (size_t)(x.m * x.n);
+  return SWITCH;
 }
