@@ -626,6 +626,7 @@ Value *front_binary_op(Lower *L, AstOp op, Value *x, Value *y, Loc loc) {
   if (x->kind == VAL_MEM) x = front_to_rt(L, x, loc);
   if (y->kind == VAL_MEM) y = front_to_rt(L, y, loc);
   if (x->kind == VAL_TUPLE && y->kind == VAL_TUPLE && op == AOP_Add) return concat(L, x, y);
+  if (x->kind == VAL_VECTOR || y->kind == VAL_VECTOR) return front_vector_op(L, op, x, y, loc);
   if (x->kind != VAL_RT && y->kind != VAL_RT) {
     if (x->kind == VAL_OPAQUE || y->kind == VAL_OPAQUE) {
       const Value *o = x->kind == VAL_OPAQUE ? x : y;

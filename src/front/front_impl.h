@@ -99,6 +99,7 @@ typedef enum ValueKind {
   VAL_TOKEN,    // what a wait hands out
   VAL_BLOCKPTR, // tl.make_block_ptr
   VAL_DESC,     // a tensor descriptor
+  VAL_VECTOR,   // so many scalars of one thread
   VAL_MEM       // a tile held in block memory, inside simt_exec_region
 } ValueKind;
 
@@ -378,6 +379,7 @@ Value *front_broadcast_to(Lower *L, Value *v, int rank, const int32_t *shape, Lo
 bool front_broadcast_pair(Lower *L, Value **x, Value **y, Loc loc);
 bool front_broadcast_shape(int rx, const int32_t *sx, int ry, const int32_t *sy, int *rank, int32_t *shape);
 Value *front_binary_op(Lower *L, AstOp op, Value *x, Value *y, Loc loc);
+Value *front_vector_op(Lower *L, AstOp op, Value *x, Value *y, Loc loc);
 Value *front_unary_op(Lower *L, AstOp op, Value *x, Loc loc);
 Value *front_const_binary(Lower *L, AstOp op, const Value *x, const Value *y, Loc loc); // both compile-time
 Value *front_minimum_maximum(Lower *L, bool max, Value *x, Value *y, bool nan, Loc loc);

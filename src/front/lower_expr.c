@@ -63,6 +63,7 @@ static const char *attr_key(const Value *v) {
   case VAL_RT:
   case VAL_MEM: return "tensor";
   case VAL_TUPLE: return "tuple";
+  case VAL_VECTOR: return "vector";
   case VAL_BLOCKPTR: return "blockptr";
   case VAL_DESC: return "desc";
   case VAL_STR: return "str";
@@ -199,7 +200,9 @@ static Value *index_tuple(Lower *L, Value *of, Value *ix, Loc loc) {
   ValueVec v = {0};
   for (AstInt i = lo; step > 0 ? i < hi : i > hi; i += step)
     if (i >= 0 && i < n) vec_push(f->a, &v, of->seq.items[(uint32_t)i]);
-  return val_tuple(f, v.data, v.len, of->seq.list);
+  Value *part = val_tuple(f, v.data, v.len, of->seq.list);
+  if (of->kind == VAL_VECTOR && v.len) part->kind = VAL_VECTOR;
+  return part;
 }
 
 static bool is_full_slice(const Value *v) {
@@ -286,6 +289,7 @@ Value *front_eval_subscript(Lower *L, Value *of, const NodeVec *items, bool tupl
   switch (of->kind) {
   case VAL_POISON: return of;
   case VAL_OPAQUE: return val_opaque(f, arena_printf(f->a, "%s[...]", of->s->s));
+  case VAL_VECTOR:
   case VAL_TUPLE:
     if (ix.len == 1 && !tuple) return index_tuple(L, of, ix.data[0], loc);
     return front_err(L, loc, "a tuple takes one index");

@@ -117,6 +117,7 @@ static void guess(Lower *L, const Value *v, BoolVec *out) {
   switch (v->kind) {
   case VAL_TUPLE:
   case VAL_OBJECT:
+  case VAL_VECTOR:
   case VAL_DICT:
     for (uint32_t i = 0; i < v->seq.n; i++) guess(L, v->seq.items[i], out);
     return;

@@ -57,6 +57,7 @@ static bool unify_into(Lower *L, Side *a, Value *x, Side *b, Value *y, Value **u
   case VAL_TOKEN: return true;
   case VAL_TUPLE:
   case VAL_OBJECT:
+  case VAL_VECTOR:
   case VAL_DICT: return unify_seq(L, a, x, b, y, ux, uy);
   case VAL_BLOCKPTR:
     return x->bp->rank == y->bp->rank && x->bp->base->rt.type->elem == y->bp->base->rt.type->elem &&

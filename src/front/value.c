@@ -199,6 +199,8 @@ const char *val_kind_text(Front *f, const Value *v) {
   case VAL_DESC:
     return arena_printf(f->a, "a tensor descriptor of block %s",
                         front_shape_text(f, v->desc->rank, v->desc->block));
+  case VAL_VECTOR:
+    return arena_printf(f->a, "a vector of %u %s", v->seq.n, elem_text(f, v->seq.items[0]->rt.type->elem));
   case VAL_MEM: return "a tile in block memory";
   }
   return "?";
@@ -220,11 +222,13 @@ char *val_signature(Front *f, const Value *v) {
   case VAL_CLASS: return arena_printf(f->a, "cl%p", (const void *)v->cls);
   case VAL_DICT:
   case VAL_TUPLE:
+  case VAL_VECTOR:
   case VAL_OBJECT: {
     char *s = arena_printf(f->a, "%c%d%p(",
-                           v->kind == VAL_TUPLE  ? 't'
-                           : v->kind == VAL_DICT ? 'd'
-                                                 : 'o',
+                           v->kind == VAL_TUPLE    ? 't'
+                           : v->kind == VAL_DICT   ? 'd'
+                           : v->kind == VAL_VECTOR ? 'v'
+                                                   : 'o',
                            v->seq.list, (const void *)v->seq.cls);
     for (uint32_t i = 0; i < v->seq.n; i++)
       s = arena_printf(f->a, "%s%s=%s,", s, v->seq.fields ? v->seq.fields[i]->s : "",
@@ -265,6 +269,7 @@ void val_leaves(Front *f, const Value *v, LeafVec *out) {
   case VAL_TOKEN: leaf_push(f, out, v->token, NULL, NULL); break;
   case VAL_TUPLE:
   case VAL_OBJECT:
+  case VAL_VECTOR:
   case VAL_DICT:
     for (uint32_t i = 0; i < v->seq.n; i++) val_leaves(f, v->seq.items[i], out);
     break;
@@ -300,6 +305,7 @@ Value *val_rebuild(Front *f, const Value *like, const Leaf *leaves, uint32_t *at
   }
   case VAL_TUPLE:
   case VAL_OBJECT:
+  case VAL_VECTOR:
   case VAL_DICT: {
     Value *v = arena_copy(f->a, like, sizeof *like);
     v->seq.items = like->seq.n ? arena_array(f->a, Value *, like->seq.n) : NULL;

@@ -111,6 +111,33 @@ def k(x, o, s):
 """, dict(x=x, o=np.zeros((8, 8), f32), s=np.zeros(1, f32)), dict(o=y, s=np.array([y.sum()], f32)))
 
 
+def vectors():
+    x = np.arange(512, dtype=f32)
+    h = np.arange(512).astype(np.float16)
+    same("""
+@triton.jit
+def k(x, h, o, u):
+    t = tid(0)
+    v = language_extra.ld_vector(x + t * 4, 4)
+    w = v * 2.0 + v
+    acc = dl.zeros_vector(4, tl.float32)
+    for i in range(3):
+        acc = acc + w
+    if t % 2 == 0:
+        acc = acc - v
+    language_extra.st_vector(o + t * 4, acc)
+    q = language_extra.ld_vector(h + t * 4, 4)
+    words = q.recast(tl.uint32)
+    st(u + t * 3, words[1])
+    z = dl.make_vector(q[0], q[1])
+    st(u + t * 3 + 1, language_extra.pack(z, tl.uint32))
+    st(u + t * 3 + 2, language_extra.unpack(words[0], tl.float16)[1].to(tl.uint32))
+""", dict(x=x, h=h, o=np.zeros(512, f32), u=np.zeros((128, 3), np.uint32)),
+         dict(o=(x.reshape(128, 4) * np.where(T % 2 == 0, 8, 9)[:, None]).astype(f32),
+              u=np.stack([h.view(np.uint32).reshape(128, 2)[:, 1], h.view(np.uint32).reshape(128, 2)[:, 0],
+                          h.reshape(128, 4)[:, 1].astype(np.uint32)], 1)))
+
+
 def spin():
     same("""
 @triton.jit
@@ -129,6 +156,6 @@ def k(flag, o):
 """, dict(flag=np.zeros(32, i32), o=np.zeros(1, i32)), dict(o=np.array([528], i32)), grid=(2,))
 
 
-for f in (ids, lanes, exchange, counters, region, spin):
+for f in (ids, lanes, exchange, counters, region, vectors, spin):
     case(f.__name__, f)
 finish()
