@@ -132,8 +132,8 @@ void place_loops_close(PlaceNest *n) {
 
 // ---- how many lanes ------------------------------------------------------------------------------------------------------------
 typedef struct Width {
-  int bits;
-  float cost;
+  int bits;   // of the widest element
+  float cost; // of the float operations: long ones keep the machine busy without several vectors at once
 } Width;
 
 static void widest(Place *p, IrValue *v, bool same, void *user) {
@@ -148,7 +148,8 @@ static void widest(Place *p, IrValue *v, bool same, void *user) {
   }
   const int bits = ir_dtypes[v->type->dtype].bits;
   if (bits > w->bits) w->bits = bits;
-  if (in->cost > w->cost) w->cost = in->cost;
+  if (!in->is_virtual || !ir_type_is_float(v->type)) return;
+  w->cost += v->def->kind == OP_math ? 8 : v->def->kind == OP_fdiv ? 4 : 0.7f;
 }
 
 static int choose_lanes(Place *p, PlaceGroup *g) {
@@ -162,7 +163,7 @@ static int choose_lanes(Place *p, PlaceGroup *g) {
   }
   if (!w.bits) w.bits = 32;
   const int native = p->vector_bits / w.bits;
-  int lanes = native * (w.cost > 9 ? 1 : w.cost > 5 ? 2 : 4);
+  int lanes = native * (w.cost > 20 ? 2 : 4);
   if (lanes > PLACE_MAX_LANES) lanes = PLACE_MAX_LANES;
   if (lanes > g->shape[va]) lanes = g->shape[va];
   return lanes < 1 ? 1 : lanes;
