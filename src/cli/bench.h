@@ -19,8 +19,8 @@ typedef struct BenchTensors { // of one rank: inputs, then the output last
 } BenchTensors;
 
 // ---- bench_case.c: inputs and references -----------------------------------------------------------------------------------
-// Sizes of the operator's tensors on one rank; n = 0 where the operator is unknown.
-void bench_sizes(const BenchCase *c, BenchTensors *t);
+// Sizes of the operator's tensors on one rank; n = 0 where the operator is unknown. False where one would be empty or overflows.
+bool bench_sizes(const BenchCase *c, BenchTensors *t);
 // Random inputs in [-1, 1), the same for the same (tensor, rank, index) whatever the run.
 void bench_fill(const BenchCase *c, const BenchTensors *t, int rank);
 // ||out - reference|| / ||reference|| over sampled elements (edges always among them), the reference in f64. NaN counts as wrong.

@@ -124,25 +124,30 @@ static const Row *row_of(const BenchCase *c) {
   return NULL;
 }
 
+// 0: beyond what a machine can have.
 static size_t size_of(const BenchCase *c, const char *s) {
+  const int64_t p = c->world;
   int64_t n = 1;
   for (; *s; s++) {
-    int64_t p = c->world;
-    n *= *s == 'm'   ? c->m
-         : *s == 'n' ? c->n
-         : *s == 'k' ? c->k
-         : *s == 'p' ? p
-         : *s == 'M' ? c->m / p
-         : *s == 'N' ? c->n / p
-                     : c->k / p;
+    int64_t factor = *s == 'm'   ? c->m
+                     : *s == 'n' ? c->n
+                     : *s == 'k' ? c->k
+                     : *s == 'p' ? p
+                     : *s == 'M' ? c->m / p
+                     : *s == 'N' ? c->n / p
+                                 : c->k / p;
+    if (__builtin_mul_overflow(n, factor, &n) || n > INT64_MAX >> 8) return 0;
   }
   return (size_t)n;
 }
 
-void bench_sizes(const BenchCase *c, BenchTensors *t) {
+bool bench_sizes(const BenchCase *c, BenchTensors *t) {
   const Row *r = row_of(c);
+  bool ok = true;
   memset(t, 0, sizeof *t);
-  for (int i = 0; r && i < BENCH_TENSORS && r->sizes[i][0]; i++) t->count[t->n++] = size_of(c, r->sizes[i]);
+  for (int i = 0; r && i < BENCH_TENSORS && r->sizes[i][0]; i++)
+    ok &= (t->count[t->n++] = size_of(c, r->sizes[i])) > 0;
+  return ok;
 }
 
 void bench_fill(const BenchCase *c, const BenchTensors *t, int rank) {

@@ -2,6 +2,7 @@
 // each a series back to back; reported are medians over the rounds of times and of per-round ratios.
 #include "cli/bench.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,7 @@ typedef struct Bench {
   double error, ms[SLOTS][MOST_ROUNDS];
   bool has[SLOTS];
   char explain_text[512];
+  CliProgress preparing; // until rank 0 begins to time
 } Bench;
 
 typedef struct Contestant { // something that runs on all ranks together
@@ -192,6 +194,7 @@ static dt_status bench_rank(dt_rank *rank, void *user) {
     for (int k = 0; k < SLOTS; k++) b->has[k] = x[k].plan || (k == PEER && peer);
   }
   CliProgress bar = {.what = b->c.op};
+  if (index == 0) cli_progress_end(&b->preparing);
   if (st == DT_OK) st = time_rounds(b, rank, x, s, peer, &bar);
   if (index == 0) cli_progress_end(&bar);
   if (st == DT_OK && b->traces.n) st = record(rank, x, s);
@@ -252,12 +255,23 @@ static int run_case(Bench *b, bool header) {
                        .threads_per_rank = (int)b->threads,
                        .symmetric_bytes = (size_t)4 << 30};
   BenchTensors t;
-  bench_sizes(&b->c, &t);
+  const bool fit = bench_sizes(&b->c, &t);
   if (!t.n) return cli_usage("bench", "no operator '%s'; `ditron info` lists them", b->c.op);
+  if (!fit)
+    return cli_fail("%s: %lld x %lld x %lld over %d ranks is too large, or leaves a rank nothing", b->c.op,
+                    (long long)b->c.m, (long long)b->c.n, (long long)b->c.k, b->c.world);
+  const double most = (double)cli_free_bytes(),
+               need = 2 * bench_bytes(&b->c) * b->c.world; // the peer has its own
+  if (need > most)
+    return cli_fail("%s: the tensors of both need %.4g GiB; this machine has %.4g GiB free", b->c.op,
+                    need / 0x1p30, most / 0x1p30);
   memset(b->has, 0, sizeof b->has);
   dt_status st = dt_team_create(b->context, &o, &team);
   if (st != DT_OK) return cli_failed(b->context, "team", st);
+  b->preparing = (CliProgress){0};
+  cli_working(&b->preparing, "preparing");
   st = dt_team_run(team, bench_rank, b);
+  cli_progress_end(&b->preparing);
   int code = st == DT_OK ? 0 : cli_failed(b->context, b->c.op, st);
   if (code == 0) print_case(b, header);
   fflush(stdout);
@@ -269,7 +283,7 @@ static int run_case(Bench *b, bool header) {
 // One shape a line: M N K; '#' begins a comment.
 static int run_shapes(Bench *b, const char *path) {
   FILE *f = fopen(path, "r");
-  if (!f) return cli_fail("%s: cannot be read", path);
+  if (!f) return cli_fail("%s: %s", path, strerror(errno));
   char line[256];
   int code = 0, cases = 0;
   while (code == 0 && fgets(line, sizeof line, f)) {
@@ -287,7 +301,7 @@ static int run_shapes(Bench *b, const char *path) {
     code = run_case(b, cases++ == 0);
   }
   fclose(f);
-  return code;
+  return code || cases ? code : cli_fail("%s: no shapes in it", path);
 }
 
 int cmd_bench(int argc, char **argv) {
@@ -317,17 +331,18 @@ int cmd_bench(int argc, char **argv) {
   };
   int over = cli_parse("bench", options, sizeof options / sizeof options[0], argc, argv, &rest);
   if (over) return over - 1;
-  if (rest.n != 1) return cli_usage("bench", "which operator? `ditron info` lists them");
+  if (rest.n != 1)
+    return cli_usage("bench", "%s operator? `ditron info` lists them", rest.n ? "one" : "which");
+  if (!cli_traces_named("bench", &b->traces)) return 2;
   if (target && strcmp(target, "cpu") != 0 && strcmp(target, "x86") != 0 && strcmp(target, "host") != 0)
     return cli_usage("bench", "no device '%s' here; `ditron info` lists them", target);
-  int d = 0;
-  while (d < DT_NDTYPES && strcmp(dt_dtype_name((dt_dtype)d), dtype) != 0) d++;
-  if (d == DT_NDTYPES) return cli_usage("bench", "no dtype '%s'", dtype);
+  int d = cli_dtype(dtype, strlen(dtype));
+  if (d < 0) return cli_usage("bench", "no dtype '%s'", dtype);
   b->c = (BenchCase){
       .op = rest.v[0], .variant = variant, .dtype = (dt_dtype)d, .m = m, .n = n, .k = k, .world = (int)ranks};
   if (!b->threads) b->threads = dt_host_cores() / (int)ranks > 1 ? dt_host_cores() / (int)ranks : 1;
-  dt_status st = dt_context_create(NULL, &b->context);
-  if (st != DT_OK) return cli_failed(NULL, "start", st);
+  if (!(b->context = cli_start(0, NULL))) return 1;
+  dt_status st;
   if (b->pack_path && (st = dt_pack_open(b->context, b->pack_path, &b->pack)) != DT_OK)
     return cli_failed(b->context, b->pack_path, st);
   int code = shapes ? run_shapes(b, shapes) : run_case(b, true);

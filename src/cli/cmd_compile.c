@@ -9,11 +9,7 @@ static int show(dt_context *c, const char *file, const char *kernel, const CliSi
                 const dt_compile_options *o, const char *stage, const char *out) {
   const char *text;
   dt_status st = dt_emit_file(c, file, kernel, sig->args, (size_t)sig->n, o, stage, &text);
-  if (st != DT_OK) return cli_failed(c, file, st);
-  FILE *f = out ? fopen(out, "wb") : stdout;
-  if (!f || fputs(text, f) < 0 || (out && fclose(f) != 0))
-    return cli_fail("%s: cannot be written", out ? out : "standard output");
-  return 0;
+  return st == DT_OK ? cli_write_text(c, out, text) : cli_failed(c, file, st);
 }
 
 static int make_image(dt_context *c, const char *file, const char *kernel, const CliSig *sig,
@@ -53,39 +49,45 @@ int cmd_compile(int argc, char **argv) {
   };
   int over = cli_parse("compile", options, sizeof options / sizeof options[0], argc, argv, &rest);
   if (over) return over - 1;
-  if (rest.n != 1) return cli_usage("compile", "one file, please");
-  char *file = strdup(rest.v[0]), *kernel = strrchr(file, ':');
-  if (kernel && !strchr(kernel, '/'))
-    *kernel++ = 0;
-  else
-    kernel = NULL;
+  if (rest.n != 1) return cli_usage("compile", rest.n ? "one file at a time" : "which file?");
+  if (emit && dump) return cli_usage("compile", "--emit and --dump print one thing each: give one of them");
+  const char *stage = emit ? emit : dump, *kernel;
+  char *file;
+  cli_split_kernel(rest.v[0], &file, &kernel);
   CliSig *sig = malloc(sizeof *sig);
-  if (!sig || !cli_sig(sig_text, sig)) return 2;
   const char **path = calloc((size_t)search.n + 1, sizeof *path);
-  for (int i = 0; path && i < search.n; i++) path[i] = search.v[i];
-  dt_context *c;
-  dt_status st = dt_context_create(NULL, &c);
-  if (st != DT_OK) return cli_failed(NULL, "start", st);
+  if (!sig || !path) abort();
+  for (int i = 0; i < search.n; i++) path[i] = search.v[i];
+  dt_context *c = cli_start(0, NULL);
+  if (!c) return 1;
   dt_compile_options o = {.size = sizeof o,
                           .target = target,
                           .num_warps = (int)warps,
                           .num_stages = (int)stages,
                           .explain = explain,
                           .search_path = path};
+  CliProgress bar = {0};
   int code;
-  if (list) {
+  dt_status st = cli_sig(c, sig_text, sig);
+  if (st != DT_OK) {
+    cli_failed(c, NULL, st);
+    code = st == DT_INVALID ? 2 : 1;
+  } else if (list) {
     static char text[1 << 16];
     st = dt_list_kernels(c, file, text, sizeof text);
-    code = st == DT_OK ? fputs(text, stdout) < 0 : cli_failed(c, file, st);
-  } else if (emit || dump) {
-    code = show(c, file, kernel, sig, &o, emit ? emit : dump, out);
+    code = st == DT_OK ? cli_write_text(c, out, text) : cli_failed(c, file, st);
   } else {
-    code = make_image(c, file, kernel, sig, &o, out);
+    cli_working(&bar, "compiling");
+    code = stage ? show(c, file, kernel, sig, &o, stage, out) : make_image(c, file, kernel, sig, &o, out);
   }
+  cli_progress_end(&bar);
   cli_remarks(c);
   dt_context_destroy(c);
-  free(path);
+  cli_sig_free(sig);
   free(sig);
+  free(path);
+  free(search.v);
+  free(rest.v);
   free(file);
   return code;
 }

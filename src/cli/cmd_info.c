@@ -15,9 +15,8 @@ int cmd_info(int argc, char **argv) {
   CliList rest = {0};
   int over = cli_parse("info", NULL, 0, argc, argv, &rest);
   if (over) return over - 1;
-  dt_context *c;
-  dt_status st = dt_context_create(NULL, &c);
-  if (st != DT_OK) return cli_failed(NULL, "start", st);
+  dt_context *c = cli_start(0, NULL);
+  if (!c) return 1;
   printf("ditron %s\n", dt_version());
   printf("compiler  %s\n", *dt_compiler_info(c) ? dt_compiler_info(c) : "none in this process");
   const char *name, *text;

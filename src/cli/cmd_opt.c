@@ -1,23 +1,38 @@
 // ditron opt: passes over IR text.
 #include "cli/cli.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+// Returns NULL after a message.
 static char *read_all(const char *path, size_t *n) {
-  enum { MOST = 256 << 20 };
+  enum { MOST = 256 << 20, STEP = 1 << 16 };
   FILE *f = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
+  if (!f) return cli_fail("%s: %s", path, strerror(errno)), NULL;
   char *text = NULL;
-  size_t room = 0;
+  size_t room = 0, got = 0;
   *n = 0;
-  while (f && *n < MOST) {
-    if (*n + 65536 > room) text = realloc(text, room = room * 2 + 65536);
-    size_t got = fread(text + *n, 1, room - *n, f);
-    if (!got) break;
-    *n += got;
-  }
-  if (f && f != stdin) fclose(f);
+  do {
+    if (*n + STEP > room && !(text = realloc(text, room = room * 2 + STEP))) abort();
+    *n += got = fread(text + *n, 1, room - *n, f);
+  } while (got && *n <= MOST);
+  const char *why = ferror(f) ? strerror(errno) : *n > MOST ? "more than 256 MiB of IR" : NULL;
+  if (f != stdin) fclose(f);
+  if (!why) return text;
+  cli_fail("%s: %s", path, why);
+  free(text);
+  return NULL;
+}
+
+static char *join(const CliList *list, int n) {
+  size_t room = 1;
+  for (int i = 0; i < n; i++) room += strlen(list->v[i]) + 1;
+  char *text = malloc(room), *w = text;
+  if (!text) abort();
+  *w = 0;
+  for (int i = 0; i < n; i++) w += sprintf(w, "%s%s", i ? "," : "", list->v[i]);
   return text;
 }
 
@@ -29,28 +44,22 @@ int cmd_opt(int argc, char **argv) {
   int over = cli_parse("opt", options, 1, argc, argv, &rest);
   if (over) return over - 1;
   if (rest.n < 1) return cli_usage("opt", "which passes, over which file?");
-  char passes[4096] = "";
-  for (int i = 0; i < rest.n - 1; i++)
-    snprintf(passes + strlen(passes), sizeof passes - strlen(passes), "%s%s", i ? "," : "", rest.v[i]);
   const char *path = rest.v[rest.n - 1], *text;
   size_t n;
   char *ir = read_all(path, &n);
-  if (!ir) return cli_fail("%s: cannot be read", path);
-  dt_context_options co = {.size = sizeof co, .cache_dir = ""};
-  dt_context *c;
-  dt_status st = dt_context_create(&co, &c);
-  if (st != DT_OK) return cli_failed(NULL, "start", st);
-  st = dt_opt_text(c, path, ir, n, passes, &text);
-  int code = 0;
-  if (st == DT_OK) {
-    FILE *f = out ? fopen(out, "wb") : stdout;
-    if (!f || fputs(text, f) < 0 || (out && fclose(f) != 0))
-      code = cli_fail("%s: cannot be written", out ? out : "standard output");
-  } else {
-    code = cli_failed(c, path, st);
-  }
+  if (!ir) return 1;
+  char *passes = join(&rest, rest.n - 1);
+  dt_context *c = cli_start(0, "");
+  if (!c) return 1;
+  CliProgress bar = {0};
+  cli_working(&bar, "running passes");
+  dt_status st = dt_opt_text(c, path, ir, n, passes, &text);
+  cli_progress_end(&bar);
+  int code = st == DT_OK ? cli_write_text(c, out, text) : cli_failed(c, path, st);
   cli_remarks(c);
   dt_context_destroy(c);
+  free(passes);
   free(ir);
+  free(rest.v);
   return code;
 }

@@ -1,9 +1,11 @@
 // ditron run: compiles a kernel and runs it on the ranks of this process, as one rank of a job, or on the interpreter.
 #include "cli/cli.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MOST_ARGS = 96 };
 
@@ -17,7 +19,10 @@ typedef struct Run {
   bool interp, check, explain, quiet;
   CliList values, outs, traces;
   dt_compile_options compile;
+  struct RankArgs *args;       // of the ranks in this process
+  int first, local, world;     // their numbers: first ... first + local - 1 of world
   uint64_t compile_ns, run_ns; // of rank 0
+  CliProgress bar;
 } Run;
 
 typedef struct RankArgs { // one rank's values, with memory
@@ -29,13 +34,43 @@ typedef struct RankArgs { // one rank's values, with memory
 } RankArgs;
 
 static size_t bytes_of(const CliValue *v) { return v->tensor.count * dt_dtype_bytes(v->dtype); }
-static bool is_tensor(const CliValue *v) { return v->kind == DT_VALUE_PTR || v->kind == DT_VALUE_DESC; }
 
-static bool parse_values(const Run *r, RankArgs *a, int rank) {
-  a->n = r->values.n;
-  for (int i = 0; i < a->n; i++)
-    if (!cli_value(r->values.v[i], rank, &a->v[i])) return false;
-  return true;
+// The values of all ranks of this process, without memory.
+static dt_status parse_values(Run *r) {
+  for (int k = 0; k < r->local; k++) {
+    RankArgs *a = &r->args[k];
+    for (a->n = 0; a->n < r->values.n;) {
+      dt_status st = cli_value(r->context, r->values.v[a->n], r->first + k, &a->v[a->n]);
+      a->n++;
+      if (st != DT_OK) return st;
+    }
+  }
+  return DT_OK;
+}
+
+// Memory that cannot be there is refused before its pages are touched.
+static dt_status check_sizes(Run *r, size_t *symmetric) {
+  uint64_t all = 0, shared = 0, most = cli_free_bytes();
+  for (int k = 0; k < r->local; k++) {
+    uint64_t sym = 0;
+    for (int i = 0; i < r->args[k].n; i++) {
+      const CliValue *v = &r->args[k].v[i];
+      if (!cli_is_tensor(v)) continue;
+      all += bytes_of(v);
+      if (v->symmetric) sym += bytes_of(v) + 4096;
+      if (bytes_of(v) > most)
+        return cli_no(r->context, DT_NO_MEMORY, "%.60s=%.200s needs %.4g GiB; this machine has %.4g GiB free",
+                      v->name, v->text, (double)bytes_of(v) / 0x1p30, (double)most / 0x1p30);
+    }
+    if (sym > shared) shared = sym;
+  }
+  if (all > most)
+    return cli_no(r->context, DT_NO_MEMORY,
+                  "the tensors of %d rank%s need %.4g GiB; this machine has %.4g GiB free", r->local,
+                  r->local > 1 ? "s" : "", (double)all / 0x1p30, (double)most / 0x1p30);
+  const uint64_t usual = 256 << 20, own = 1 << 20; // some is for the team itself
+  *symmetric = shared + own > usual ? (size_t)(shared + own) : 0;
+  return DT_OK;
 }
 
 // named[] from values and their memory.
@@ -71,57 +106,53 @@ static int find(const RankArgs *a, const char *name, size_t len) {
   return -1;
 }
 
-static bool check_outs(const Run *r, const RankArgs *a) {
+static bool check_outs(const Run *r) {
   for (int i = 0; i < r->outs.n; i++) {
     const char *equals = strchr(r->outs.v[i], '=');
-    if (!equals) return cli_usage("run", "--out takes NAME=FILE.npy, not '%s'", r->outs.v[i]), false;
-    int at = find(a, r->outs.v[i], (size_t)(equals - r->outs.v[i]));
-    if (at < 0 || !is_tensor(&a->v[at]))
+    if (!equals || !equals[1])
+      return cli_usage("run", "--out takes NAME=FILE.npy, not '%s'", r->outs.v[i]), false;
+    int at = find(r->args, r->outs.v[i], (size_t)(equals - r->outs.v[i]));
+    if (at < 0 || !cli_is_tensor(&r->args->v[at]))
       return cli_usage("run", "--out %s: no tensor argument of that name", r->outs.v[i]), false;
   }
   return true;
 }
 
-static bool write_outs(const Run *r, const RankArgs *a, int rank) {
+static dt_status write_outs(Run *r, const RankArgs *a, int rank) {
   for (int i = 0; i < r->outs.n; i++) {
     const char *equals = strchr(r->outs.v[i], '=');
     if (rank > 0 && !strstr(equals, "{rank}")) continue;
     int at = find(a, r->outs.v[i], (size_t)(equals - r->outs.v[i]));
     char *path = cli_with_rank(equals + 1, rank);
-    bool ok = npy_write(path, &a->v[at].tensor, a->memory[at]);
+    dt_status st = npy_write(r->context, path, &a->v[at].tensor, a->memory[at]);
     free(path);
-    if (!ok) return false;
+    if (st != DT_OK) return st;
   }
-  return true;
+  return DT_OK;
 }
 
-static void show_tensor(const CliValue *v, const void *memory) {
-  enum { SHOWN = 6 };
-  printf("  %s %s[", v->name, dt_dtype_name(v->dtype));
-  for (int i = 0; i < v->tensor.rank; i++) printf("%s%lld", i ? "," : "", (long long)v->tensor.shape[i]);
-  printf("] =");
-  for (size_t i = 0; i < v->tensor.count && i < SHOWN; i++) {
-    double x;
-    dt_convert(&x, DT_F64, (const char *)memory + i * dt_dtype_bytes(v->dtype), v->dtype, 1);
-    printf(" %.6g", x);
-  }
-  printf("%s\n", v->tensor.count > SHOWN ? " ..." : "");
+static void show_tensors(const Run *r, const RankArgs *a) {
+  for (int i = 0; i < a->n && r->outs.n == 0; i++)
+    if (cli_is_tensor(&a->v[i])) cli_show_tensor(&a->v[i], a->memory[i]);
 }
 
 // ---- on a device ----------------------------------------------------------------------------------------------------------
 static dt_status make_memory(Run *r, RankArgs *a, dt_rank *rank) {
-  int index = dt_rank_index(rank);
-  for (int i = 0; i < a->n; i++) {
-    CliValue *v = &a->v[i];
-    if (!is_tensor(v)) continue;
-    size_t bytes = bytes_of(v) ? bytes_of(v) : 1;
-    dt_status st = v->symmetric ? dt_symm_alloc(rank, bytes, v->name, &a->memory[i])
-                                : dt_alloc(rank, bytes, &a->memory[i]);
-    if (st != DT_OK) return st;
-    if (!cli_fill(v, index, (uint64_t)r->seed, a->memory[i]))
-      return dt_context_fail(r->context, DT_IO, "a tensor could not be filled");
+  dt_status st = DT_OK;
+  for (int symmetric = 1; symmetric >= 0;
+       symmetric--) { // what is collective comes first: no rank may leave before it
+    for (int i = 0; i < a->n && st == DT_OK; i++) {
+      const CliValue *v = &a->v[i];
+      if (!cli_is_tensor(v) || v->symmetric != symmetric) continue;
+      size_t bytes = bytes_of(v) ? bytes_of(v) : 1;
+      st = symmetric ? dt_symm_alloc(rank, bytes, v->name, &a->memory[i])
+                     : dt_alloc(rank, bytes, &a->memory[i]);
+    }
   }
-  return DT_OK;
+  for (int i = 0; i < a->n && st == DT_OK; i++)
+    if (cli_is_tensor(&a->v[i]))
+      st = cli_fill(r->context, &a->v[i], dt_rank_index(rank), (uint64_t)r->seed, a->memory[i]);
+  return st;
 }
 
 static dt_status launch(Run *r, RankArgs *a, dt_rank *rank, const dt_image *image) {
@@ -135,10 +166,12 @@ static dt_status launch(Run *r, RankArgs *a, dt_rank *rank, const dt_image *imag
     dt_value values[MOST_ARGS];
     dt_kernel_info info;
     dt_kernel_query(k, &info);
-    for (size_t i = 0; i < info.nargs; i++) {
+    for (size_t i = 0; i < info.nargs && i < MOST_ARGS; i++) {
       const char *name = dt_kernel_arg_name(k, i);
-      values[i] = a->named[find(a, name, strlen(name))].value;
+      int at = find(a, name, strlen(name));
+      values[i] = at < 0 ? dt_none() : a->named[at].value;
     }
+    cli_working(&r->bar, "running");
     uint64_t start = cli_now_ns();
     st = dt_launch(k, s, r->grid, values, info.nargs);
     if (st == DT_OK) st = dt_stream_sync(s);
@@ -152,121 +185,136 @@ static dt_status launch(Run *r, RankArgs *a, dt_rank *rank, const dt_image *imag
 static dt_status run_rank(dt_rank *rank, void *user) {
   Run *r = user;
   int index = dt_rank_index(rank);
-  RankArgs *a = calloc(1, sizeof *a);
+  RankArgs *a = &r->args[index - r->first];
   dt_image *image = NULL;
-  dt_status st = a && parse_values(r, a, index)
-                     ? DT_OK
-                     : dt_context_fail(r->context, DT_INVALID, "an argument is malformed");
-  dt_status agreed = dt_agree(rank, st);
-  if (st == DT_OK) st = agreed;
-  if (st == DT_OK) st = make_memory(r, a, rank);
+  dt_status st = make_memory(r, a, rank);
   if (st == DT_OK) {
     name_values(a);
     uint64_t start = cli_now_ns();
     st = dt_compile_file(r->context, r->file, r->kernel, a->named, (size_t)a->n, &r->compile, &image);
     if (index == 0) r->compile_ns = cli_now_ns() - start;
   }
-  agreed = dt_agree(rank, st);
+  dt_status agreed = dt_agree(rank, st);
   if (st == DT_OK) st = agreed;
   if (st == DT_OK) {
     st = launch(r, a, rank, image);
     agreed = dt_agree(rank, st); // peers may still be writing to this rank
     if (st == DT_OK) st = agreed;
   }
-  if (st == DT_OK && !write_outs(r, a, index))
-    st = dt_context_fail(r->context, DT_IO, "an output could not be written");
-  if (st == DT_OK && index == 0 && !r->quiet) {
-    printf("%s: grid %ux%ux%u on %d rank%s: compiled in %.1f ms, ran in %.3f ms\n",
-           dt_image_kernel_name(image, 0), r->grid[0], r->grid[1], r->grid[2],
-           dt_team_size(dt_rank_team(rank)), dt_team_size(dt_rank_team(rank)) > 1 ? "s" : "",
-           r->compile_ns / 1e6, r->run_ns / 1e6);
-    for (int i = 0; i < a->n && r->outs.n == 0; i++)
-      if (is_tensor(&a->v[i])) show_tensor(&a->v[i], a->memory[i]);
+  if (st == DT_OK) st = write_outs(r, a, index);
+  if (st == DT_OK && index == 0) {
+    cli_progress_end(&r->bar);
+    if (!r->quiet) {
+      printf("%s: grid %ux%ux%u on %d rank%s: compiled in %.1f ms, ran in %.3f ms\n",
+             dt_image_kernel_name(image, 0), r->grid[0], r->grid[1], r->grid[2], r->world,
+             r->world > 1 ? "s" : "", (double)r->compile_ns / 1e6, (double)r->run_ns / 1e6);
+      show_tensors(r, a);
+    }
   }
   dt_image_destroy(image);
-  free(a); // tensors go with the team
-  return st;
+  return st; // tensors go with the team
 }
 
-static int on_devices(Run *r) {
+// A kernel whose index is out of bounds may end here. The process cannot go on, but it can say what to do.
+static void on_fault(int signal) {
+  static const char text[] =
+      "ditron: the kernel used memory that is not its own; `ditron run --check` says where\n";
+  (void)signal;
+  (void)!write(2, text, sizeof text - 1);
+  _exit(1);
+}
+
+static void catch_faults(void) {
+#ifndef __SANITIZE_ADDRESS__ // which has more to say
+  struct sigaction act = {.sa_handler = on_fault, .sa_flags = (int)SA_RESETHAND};
+  sigaction(SIGSEGV, &act, NULL);
+  sigaction(SIGBUS, &act, NULL);
+#endif
+}
+
+static int on_devices(Run *r, size_t symmetric) {
   dt_team *team = NULL;
   dt_team_options o = {.size = sizeof o,
                        .local_ranks = (int)r->ranks,
                        .from_environment = r->ranks == 0,
                        .threads_per_rank = (int)r->threads,
+                       .symmetric_bytes = symmetric,
                        .trace = r->traces.n > 0};
   dt_status st = dt_team_create(r->context, &o, &team);
-  if (st != DT_OK) return cli_failed(r->context, "team", st);
+  if (st != DT_OK) return cli_failed(r->context, NULL, st);
+  catch_faults();
+  cli_working(&r->bar, "compiling");
   st = dt_team_run(team, run_rank, r);
-  int code = st == DT_OK ? 0 : cli_failed(r->context, r->file, st);
+  cli_progress_end(&r->bar);
+  int code = st == DT_OK ? 0 : cli_failed(r->context, NULL, st);
   if (!cli_write_traces(r->context, team, &r->traces)) code = 1;
   dt_team_destroy(team);
   return code;
 }
 
 // ---- on the interpreter -----------------------------------------------------------------------------------------------------
-static void print_line(void *user, int rank, const char *line) {
-  (void)user;
-  printf("[%d] %s\n", rank, line);
+// The name of the kernel that runs: the only one of its file where none was given.
+static const char *kernel_name(Run *r, char *text, size_t cap) {
+  if (r->kernel) return r->kernel;
+  if (dt_list_kernels(r->context, r->file, text, cap) != DT_OK) return r->file;
+  text[strcspn(text, "(\n")] = 0;
+  return text;
+}
+
+static dt_status interp_memory(Run *r, dt_interp_memory *memory, size_t *n) {
+  for (int k = 0; k < r->local; k++) {
+    RankArgs *a = &r->args[k];
+    int segment = 0;
+    for (int i = 0; i < a->n; i++) {
+      const CliValue *v = &a->v[i];
+      if (!cli_is_tensor(v)) continue;
+      size_t bytes = (bytes_of(v) + 63) / 64 * 64 + 64;
+      if (!(a->memory[i] = aligned_alloc(64, bytes)))
+        return cli_no(r->context, DT_NO_MEMORY, "%s: out of memory", v->name);
+      memset(a->memory[i], 0, bytes);
+      dt_status st = cli_fill(r->context, v, k, (uint64_t)r->seed, a->memory[i]);
+      if (st != DT_OK) return st;
+      memory[(*n)++] = (dt_interp_memory){.base = a->memory[i],
+                                          .bytes = bytes_of(v),
+                                          .name = v->name,
+                                          .rank = k,
+                                          .segment = v->symmetric ? segment++ : -1,
+                                          .initialised = !v->fill || strcmp(v->fill, "empty") != 0};
+    }
+    name_values(a);
+  }
+  return DT_OK;
 }
 
 static int on_interpreter(Run *r) {
-  int ranks = r->ranks ? (int)r->ranks : 1, nmemory = 0, code = 1;
-  RankArgs *all = calloc((size_t)ranks, sizeof *all);
-  dt_interp_memory *memory = calloc((size_t)ranks * MOST_ARGS, sizeof *memory);
-  const dt_named **named = calloc((size_t)ranks, sizeof *named);
-  if (!all || !memory || !named) return cli_fail("out of memory");
-  for (int k = 0; k < ranks; k++) {
-    RankArgs *a = &all[k];
-    if (!parse_values(r, a, k)) goto done;
-    int segment = 0;
-    for (int i = 0; i < a->n; i++) {
-      CliValue *v = &a->v[i];
-      if (!is_tensor(v)) continue;
-      size_t bytes = (bytes_of(v) + 63) / 64 * 64 + 64;
-      if (!(a->memory[i] = aligned_alloc(64, bytes))) {
-        cli_fail("%s: out of memory", v->name);
-        goto done;
-      }
-      memset(a->memory[i], 0, bytes);
-      if (!cli_fill(v, k, (uint64_t)r->seed, a->memory[i])) goto done;
-      memory[nmemory++] = (dt_interp_memory){.base = a->memory[i],
-                                             .bytes = bytes_of(v),
-                                             .name = v->name,
-                                             .rank = k,
-                                             .segment = v->symmetric ? segment++ : -1,
-                                             .initialised = !v->fill || strcmp(v->fill, "empty") != 0};
-    }
-    name_values(a);
-    named[k] = a->named;
-  }
+  dt_interp_memory *memory = calloc((size_t)r->local * MOST_ARGS, sizeof *memory);
+  const dt_named **named = calloc((size_t)r->local, sizeof *named);
+  if (!memory || !named) abort();
+  for (int k = 0; k < r->local; k++) named[k] = r->args[k].named;
   dt_interp_options o = {.size = sizeof o,
-                         .ranks = ranks,
+                         .ranks = r->local,
                          .seed = (uint64_t)r->seed,
                          .check = r->check,
                          .memory = memory,
-                         .nmemory = (size_t)nmemory,
-                         .print = print_line};
+                         .print = cli_print_line};
+  dt_status st = interp_memory(r, memory, &o.nmemory);
   uint64_t start = cli_now_ns();
-  dt_status st =
-      dt_interp_file(r->context, r->file, r->kernel, r->grid, named, (size_t)all[0].n, &r->compile, &o);
-  if (st != DT_OK) {
-    fputs(dt_error(r->context), stderr);
-    goto done;
-  }
-  code = 0;
-  for (int k = 0; k < ranks && code == 0; k++) code = write_outs(r, &all[k], k) ? 0 : 1;
+  cli_working(&r->bar, r->check ? "checking" : "interpreting");
+  if (st == DT_OK)
+    st = dt_interp_file(r->context, r->file, r->kernel, r->grid, named, (size_t)r->args->n, &r->compile, &o);
+  double ms = (double)(cli_now_ns() - start) / 1e6;
+  cli_progress_end(&r->bar);
+  for (int k = 0; k < r->local && st == DT_OK; k++) st = write_outs(r, &r->args[k], k);
+  int code = st == DT_OK ? 0 : cli_failed(r->context, NULL, st);
   if (code == 0 && !r->quiet) {
-    printf("%s: grid %ux%ux%u on %d rank%s, interpreted%s in %.1f ms\n", r->kernel ? r->kernel : r->file,
-           r->grid[0], r->grid[1], r->grid[2], ranks, ranks > 1 ? "s" : "",
-           r->check ? " and checked: nothing found," : "", (cli_now_ns() - start) / 1e6);
-    for (int i = 0; i < all[0].n && r->outs.n == 0; i++)
-      if (is_tensor(&all[0].v[i])) show_tensor(&all[0].v[i], all[0].memory[i]);
+    char text[4096];
+    printf("%s: grid %ux%ux%u on %d rank%s, interpreted%s in %.1f ms\n", kernel_name(r, text, sizeof text),
+           r->grid[0], r->grid[1], r->grid[2], r->local, r->local > 1 ? "s" : "",
+           r->check ? " and checked: nothing found," : "", ms);
+    show_tensors(r, r->args);
   }
-done:
-  for (int k = 0; k < ranks; k++)
-    for (int i = 0; i < all[k].n; i++) free(all[k].memory[i]);
-  free(all);
+  for (int k = 0; k < r->local; k++)
+    for (int i = 0; i < r->args[k].n; i++) free(r->args[k].memory[i]);
   free(memory);
   free(named);
   return code;
@@ -285,6 +333,33 @@ static bool parse_grid(const char *text, uint32_t grid[3]) {
     text = end + 1;
   }
   return false;
+}
+
+static int run(Run *r) {
+  r->local = r->world = r->ranks ? (int)r->ranks : 1;
+  const char *launcher;
+  size_t symmetric = 0;
+  dt_status st = DT_OK;
+  if (!r->ranks && !r->interp) st = dt_job(r->context, &r->first, &r->world, &launcher);
+  if (st != DT_OK) return cli_failed(r->context, NULL, st);
+  r->args = calloc((size_t)r->local, sizeof *r->args);
+  if (!r->args) abort();
+  int code = 0;
+  if ((st = parse_values(r)) == DT_OK) {
+    if (!check_outs(r))
+      code = 2;
+    else
+      st = check_sizes(r, &symmetric);
+  }
+  if (st != DT_OK) {
+    cli_failed(r->context, NULL, st);
+    code = st == DT_INVALID ? 2 : 1;
+  }
+  if (code == 0) code = r->interp ? on_interpreter(r) : on_devices(r, symmetric);
+  for (int k = 0; k < r->local; k++)
+    for (int i = 0; i < r->args[k].n; i++) cli_value_free(&r->args[k].v[i]);
+  free(r->args);
+  return code;
 }
 
 int cmd_run(int argc, char **argv) {
@@ -315,37 +390,34 @@ int cmd_run(int argc, char **argv) {
   int over = cli_parse("run", options, sizeof options / sizeof options[0], argc, argv, &rest);
   if (over) return over - 1;
   if (rest.n < 1) return cli_usage("run", "which file?");
-  if (!grid || !parse_grid(grid, r.grid))
-    return cli_usage("run", "--grid X[,Y[,Z]] says how many instances to run");
+  if (!grid) return cli_usage("run", "--grid X[,Y[,Z]] says how many instances to run");
+  if (!parse_grid(grid, r.grid))
+    return cli_usage("run", "--grid takes X[,Y[,Z]], each from 0 to %u, not '%s'", UINT32_MAX, grid);
   if (rest.n - 1 > MOST_ARGS) return cli_usage("run", "more than %d arguments", MOST_ARGS);
-  char *file = strdup(rest.v[0]), *colon = strrchr(file, ':');
-  if (colon && !strchr(colon, '/')) {
-    *colon = 0;
-    r.kernel = colon + 1;
-  }
-  r.file = file;
-  r.values = (CliList){rest.v + 1, rest.n - 1};
   if (r.target && strcmp(r.target, "interp") == 0) {
     r.interp = true;
     r.target = NULL;
   }
+  r.interp |= r.check;
+  if (!cli_traces_named("run", &r.traces)) return 2;
+  if (r.interp && r.traces.n)
+    return cli_usage("run", "--trace needs a run without --interp and --check: they keep no time");
+  char *file;
+  cli_split_kernel(rest.v[0], &file, &r.kernel);
+  r.file = file;
+  r.values = (CliList){rest.v + 1, rest.n - 1};
   r.compile = (dt_compile_options){.size = sizeof r.compile,
                                    .target = r.target,
                                    .num_warps = (int)r.warps,
                                    .num_stages = (int)r.stages,
                                    .explain = r.explain};
-  RankArgs *probe = calloc(1, sizeof *probe);
-  if (!probe) return cli_fail("out of memory");
-  bool ok = parse_values(&r, probe, 0) && check_outs(&r, probe);
-  free(probe);
-  if (!ok) return 2;
-  dt_context_options co = {
-      .size = sizeof co, .deadline_seconds = r.deadline > 0 ? r.deadline : 30, .print = print_line};
-  dt_status st = dt_context_create(&co, &r.context);
-  if (st != DT_OK) return cli_failed(NULL, "start", st);
-  int code = r.interp || r.check ? on_interpreter(&r) : on_devices(&r);
+  if (!(r.context = cli_start(r.deadline, NULL))) return 1;
+  int code = run(&r);
   cli_remarks(r.context);
   dt_context_destroy(r.context);
   free(file);
+  free(rest.v);
+  free(r.outs.v);
+  free(r.traces.v);
   return code;
 }

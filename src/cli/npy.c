@@ -3,10 +3,12 @@
 #include "cli/cli.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static const struct {
   const char *descr;
@@ -15,6 +17,8 @@ static const struct {
     {"|b1", DT_I1},  {"|i1", DT_I8},  {"<i2", DT_I16}, {"<i4", DT_I32}, {"<i8", DT_I64}, {"|u1", DT_U8},
     {"<u2", DT_U16}, {"<u4", DT_U32}, {"<u8", DT_U64}, {"<f2", DT_F16}, {"<f4", DT_F32}, {"<f8", DT_F64},
 };
+
+static const unsigned char magic[6] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
 
 // Finds `'key':` in the header's dict and returns what follows it.
 static const char *value_of(const char *header, const char *key) {
@@ -57,7 +61,6 @@ static bool parse_shape(const char *p, CliTensor *out) {
 
 bool npy_parse(const unsigned char *b, size_t n, uint64_t file_size, CliTensor *out, size_t *data, char *why,
                size_t cap) {
-  static const unsigned char magic[6] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
   if (n < 10 || memcmp(b, magic, 6) != 0) return snprintf(why, cap, "not a .npy file"), false;
   int major = b[6];
   size_t at = major == 1 ? 10 : 12, len = (size_t)b[8] | (size_t)b[9] << 8;
@@ -71,8 +74,10 @@ bool npy_parse(const unsigned char *b, size_t n, uint64_t file_size, CliTensor *
   bool ok = false;
   const char *descr = value_of(header, "descr"), *order = value_of(header, "fortran_order"),
              *shape = value_of(header, "shape");
-  if (strlen(header) != len || !descr || !order || !shape || (*descr != '\'' && *descr != '"')) {
+  if (strlen(header) != len || !descr || !order || !shape) {
     snprintf(why, cap, "its header is damaged");
+  } else if (*descr != '\'' && *descr != '"') {
+    snprintf(why, cap, "elements of a structured type are not supported");
   } else if (strncmp(order, "False", 5) != 0) {
     snprintf(why, cap, "stored in Fortran order; save numpy.ascontiguousarray(x)");
   } else if (!parse_shape(shape, out)) {
@@ -100,81 +105,79 @@ bool npy_parse(const unsigned char *b, size_t n, uint64_t file_size, CliTensor *
 }
 
 // Opens, checks the header, leaves the file at the first element.
-static FILE *open_npy(const char *path, CliTensor *t) {
+static dt_status open_npy(dt_context *c, const char *path, CliTensor *t, FILE **out) {
   enum { MOST_HEADER = 1 << 16 };
-  FILE *f = fopen(path, "rb");
   struct stat st;
-  if (!f || fstat(fileno(f), &st) != 0 || !S_ISREG(st.st_mode)) {
-    cli_fail("%s: %s", path, f && errno == 0 ? "not a regular file" : strerror(errno));
-    if (f) fclose(f);
-    return NULL;
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a pipe must not hold us
+  FILE *f = fd >= 0 ? fdopen(fd, "rb") : NULL;
+  if (!f) {
+    if (fd >= 0) close(fd);
+    return cli_no(c, DT_IO, "%s: %s", path, strerror(errno));
   }
   unsigned char *head = malloc(MOST_HEADER);
-  size_t n = head ? fread(head, 1, MOST_HEADER, f) : 0, data = 0;
   char why[160] = "out of memory";
-  bool ok = head && npy_parse(head, n, (uint64_t)st.st_size, t, &data, why, sizeof why);
+  size_t data = 0;
+  bool ok = false;
+  if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+    snprintf(why, sizeof why, "not a regular file");
+  } else if (head) {
+    size_t n = fread(head, 1, MOST_HEADER, f);
+    ok = npy_parse(head, n, (uint64_t)st.st_size, t, &data, why, sizeof why);
+  }
   free(head);
-  if (ok && fseek(f, (long)data, SEEK_SET) == 0) return f;
-  cli_fail("%s: %s", path, why);
+  if (ok && fseeko(f, (off_t)data, SEEK_SET) == 0) return *out = f, DT_OK;
   fclose(f);
-  return NULL;
+  return cli_no(c, DT_IO, "%s: %s", path, why);
 }
 
-bool npy_header(const char *path, CliTensor *out) {
-  FILE *f = open_npy(path, out);
-  if (f) fclose(f);
-  return f != NULL;
+dt_status npy_header(dt_context *c, const char *path, CliTensor *out) {
+  FILE *f = NULL;
+  dt_status st = open_npy(c, path, out, &f);
+  if (st == DT_OK) fclose(f);
+  return st;
 }
 
-bool npy_read(const char *path, dt_dtype want, const CliTensor *shape, void *memory) {
+dt_status npy_read(dt_context *c, const char *path, dt_dtype want, size_t count, void *memory) {
   CliTensor t;
-  FILE *f = open_npy(path, &t);
-  if (!f) return false;
+  FILE *f = NULL;
+  dt_status st = open_npy(c, path, &t, &f);
+  if (st != DT_OK) return st;
+  const bool same = t.count == count;
   size_t bytes = t.count * dt_dtype_bytes(t.dtype);
-  void *raw = t.count == shape->count ? malloc(bytes ? bytes : 1) : NULL;
-  bool ok = raw && fread(raw, 1, bytes, f) == bytes;
-  if (!ok)
-    cli_fail("%s: %s", path,
-             t.count != shape->count ? "changed while it was read"
-             : raw                   ? "reading failed"
-                                     : "out of memory");
-  else
-    ok = dt_convert(memory, want, raw, t.dtype, t.count) == DT_OK;
-  free(raw);
+  void *raw = !same ? NULL : t.dtype == want ? memory : malloc(bytes ? bytes : 1);
+  if (!raw || fread(raw, 1, bytes, f) != bytes)
+    st = cli_no(c, DT_IO, "%s: %s", path,
+                !same ? "changed while it was read"
+                : raw ? "reading failed"
+                      : "out of memory");
+  else if (raw != memory)
+    st = dt_convert(memory, want, raw, t.dtype, t.count);
+  if (raw != memory) free(raw);
   fclose(f);
-  return ok;
+  return st;
 }
 
-bool npy_write(const char *path, const CliTensor *t, const void *memory) {
+dt_status npy_write(dt_context *c, const char *path, const CliTensor *t, const void *memory) {
+  enum { HEAD = 10, MOST_DICT = 512 };
   dt_dtype as = t->dtype == DT_BF16 || t->dtype == DT_F8E4M3 || t->dtype == DT_F8E5M2 ? DT_F32 : t->dtype;
   const char *descr = "";
   for (size_t i = 0; i < sizeof descrs / sizeof descrs[0]; i++)
     if (descrs[i].dtype == as) descr = descrs[i].descr;
-  char dict[512], temporary[4096];
+  char dict[MOST_DICT];
   int n = snprintf(dict, sizeof dict, "{'descr': '%s', 'fortran_order': False, 'shape': (", descr);
   for (int i = 0; i < t->rank; i++)
     n += snprintf(dict + n, sizeof dict - (size_t)n, "%lld,", (long long)t->shape[i]);
   n += snprintf(dict + n, sizeof dict - (size_t)n, "), }");
-  while ((10 + n + 1) % 64) dict[n++] = ' ';
+  while ((HEAD + n + 1) % 64) dict[n++] = ' ';
   dict[n++] = '\n';
-  size_t bytes = t->count * dt_dtype_bytes(as);
-  void *raw = malloc(bytes ? bytes : 1);
-  if (!raw || snprintf(temporary, sizeof temporary, "%s.part", path) >= (int)sizeof temporary) {
-    free(raw);
-    return cli_fail("%s: %s", path, raw ? "the name is too long" : "out of memory"), false;
-  }
-  dt_convert(raw, as, memory, t->dtype, t->count);
-  FILE *f = fopen(temporary, "wb");
-  const unsigned char head[10] = {
-      0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, (unsigned char)(n & 255), (unsigned char)(n >> 8)};
-  bool ok = f && fwrite(head, 1, 10, f) == 10 && fwrite(dict, 1, (size_t)n, f) == (size_t)n &&
-            fwrite(raw, 1, bytes, f) == bytes;
-  if (f && fclose(f) != 0) ok = false;
-  if (ok) ok = rename(temporary, path) == 0;
-  if (!ok) {
-    cli_fail("%s: %s", path, strerror(errno));
-    remove(temporary);
-  }
-  free(raw);
-  return ok;
+  size_t start = (size_t)(HEAD + n), bytes = t->count * dt_dtype_bytes(as);
+  unsigned char *file = malloc(start + bytes);
+  if (!file) return cli_no(c, DT_NO_MEMORY, "%s: out of memory", path);
+  memcpy(file, magic, sizeof magic);
+  memcpy(file + sizeof magic, (unsigned char[4]){1, 0, (unsigned char)(n & 255), (unsigned char)(n >> 8)}, 4);
+  memcpy(file + HEAD, dict, (size_t)n);
+  dt_convert(file + start, as, memory, t->dtype, t->count);
+  dt_status st = dt_write_file(c, path, file, start + bytes);
+  free(file);
+  return st;
 }

@@ -2,29 +2,24 @@
 // of that type, which is what the compiler specialises for.
 #include "cli/sig.h"
 
-#include <stdio.h>
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
-
-static int dtype_at(const char *s, size_t n) {
-  for (int d = 0; d < DT_NDTYPES; d++)
-    if (strlen(dt_dtype_name((dt_dtype)d)) == n && memcmp(dt_dtype_name((dt_dtype)d), s, n) == 0) return d;
-  return -1;
-}
 
 // "bf16:16" -> dtype and divisor (1 where absent).
 static bool type_of(const char *s, dt_dtype *d, int64_t *divisor) {
   size_t n = strcspn(s, ":");
-  int found = dtype_at(s, n);
+  int found = cli_dtype(s, n);
   *divisor = 1;
-  if (found < 0 || (s[n] && (!cli_int(s + n + 1, divisor) || *divisor < 1))) return false;
+  if (found < 0 || (s[n] && (!cli_int(s + n + 1, divisor) || *divisor < 1 || *divisor > 1 << 20)))
+    return false;
   *d = (dt_dtype)found;
   return true;
 }
 
 static bool desc_of(const char *s, CliSig *sig, dt_value *out) {
   size_t n = strcspn(s, ";");
-  int d = dtype_at(s, n);
+  int d = cli_dtype(s, n);
   if (d < 0 || s[n] != ';' || sig->ndescs == CLI_SIG_DESCS) return false;
   dt_desc *desc = &sig->descs[sig->ndescs++];
   *desc = (dt_desc){.dtype = (dt_dtype)d};
@@ -43,26 +38,29 @@ static bool desc_of(const char *s, CliSig *sig, dt_value *out) {
 
 static bool scalar_of(dt_dtype d, int64_t divisor, dt_value *out) {
   const int64_t odd = 3; // neither 1 nor a multiple of 16
-  if (d >= DT_F16) {
+  if (d == DT_I1)
+    *out = dt_bool(true);
+  else if (d >= DT_F16)
     *out = dt_float(0.5);
-    out->dtype = d;
-    return divisor == 1;
-  }
-  if (divisor != 1 && divisor % 16 != 0) return false;
-  *out = dt_int(divisor == 1 ? odd : odd * divisor);
+  else
+    *out = dt_int(odd * divisor);
+  // too large for 32 bits, as plain integers count by their value
   if (d == DT_I64) out->u.i += (int64_t)1 << 40;
-  if (d == DT_I1) *out = dt_bool(true);
+  if (d == DT_U64) out->u.i |= INT64_MIN;
   out->dtype = d;
-  return true;
+  return divisor == 1 || (d != DT_I1 && d < DT_F16);
 }
 
-static bool entry(const char *text, CliSig *sig) {
+static dt_status entry(dt_context *c, const char *text, CliSig *sig) {
   const char *equals = strchr(text, '=');
   dt_named *arg = &sig->args[sig->n];
+  CliValue *v = &sig->values[sig->n];
   dt_dtype d;
   int64_t divisor;
-  if (!equals || equals == text) return cli_fail("--sig: '%s' is not NAME=TYPE or NAME=VALUE", text), false;
-  arg->name = strndup(text, (size_t)(equals - text));
+  if (!equals || equals == text)
+    return cli_no(c, DT_INVALID, "--sig: '%.200s' is not NAME=TYPE or NAME=VALUE", text);
+  sig->n++;
+  if (!(arg->name = v->name = strndup(text, (size_t)(equals - text)))) abort();
   const char *p = equals + 1;
   bool ok = true;
   if (*p == '*') {
@@ -73,36 +71,52 @@ static bool entry(const char *text, CliSig *sig) {
   } else if (type_of(p, &d, &divisor)) {
     ok = scalar_of(d, divisor, &arg->value);
   } else {
-    CliValue v;
-    if (!cli_value(text, 0, &v)) return false;
-    ok = v.kind != DT_VALUE_PTR && v.kind != DT_VALUE_DESC;
-    if (ok) arg->value = cli_plain_value(&v);
+    free(v->name);
+    dt_status st = cli_value(c, text, 0, v);
+    if (st != DT_OK) return st;
+    arg->name = v->name;
+    ok = !cli_is_tensor(v);
+    if (ok) arg->value = cli_plain_value(v);
   }
-  if (!ok)
-    return cli_fail("--sig: '%s': expected *DTYPE[:16], DTYPE[:16], desc(DTYPE;B0,B1) or a constant", text),
-           false;
-  sig->n++;
-  return true;
+  if (ok) return DT_OK;
+  return cli_no(c, DT_INVALID,
+                "--sig: '%.200s': expected *DTYPE[:16], DTYPE[:16], desc(DTYPE;B0,B1) or a constant", text);
 }
 
-bool cli_sig(const char *text, CliSig *sig) {
+// The end of the entry at p: a comma outside of brackets and quotes.
+static char *entry_end(char *p) {
+  char quote = 0;
+  for (int depth = 0; *p && !(*p == ',' && depth == 0 && !quote); p++) {
+    if (quote)
+      quote = *p == quote ? 0 : quote;
+    else if (*p == '"' || *p == '\'')
+      quote = *p;
+    else
+      depth += *p == '(' ? 1 : *p == ')' ? -1 : 0;
+  }
+  return p;
+}
+
+dt_status cli_sig(dt_context *c, const char *text, CliSig *sig) {
   memset(sig, 0, sizeof *sig);
   char *copy = strdup(text), *start = copy;
-  if (!copy) return cli_fail("out of memory"), false;
-  bool ok = true;
-  for (int depth = 0; ok && start;) {
-    char *p = start;
-    for (; *p && !(*p == ',' && depth == 0); p++) depth += *p == '(' ? 1 : *p == ')' ? -1 : 0;
-    char *next = *p ? p + 1 : NULL, *end = p;
-    while (start < end && *start == ' ') start++;
-    while (end > start && end[-1] == ' ') end--;
+  if (!copy) return cli_no(c, DT_NO_MEMORY, "out of memory");
+  dt_status st = DT_OK;
+  while (st == DT_OK && start) {
+    char *end = entry_end(start), *next = *end ? end + 1 : NULL;
+    while (start < end && isspace((unsigned char)*start)) start++;
+    while (end > start && isspace((unsigned char)end[-1])) end--;
     *end = 0;
     if (*start && sig->n == CLI_SIG_ARGS)
-      ok = (cli_fail("--sig: more than %d entries", CLI_SIG_ARGS), false);
+      st = cli_no(c, DT_LIMIT, "--sig: more than %d entries", CLI_SIG_ARGS);
     else if (*start)
-      ok = entry(start, sig);
+      st = entry(c, start, sig);
     start = next;
   }
   free(copy);
-  return ok;
+  return st;
+}
+
+void cli_sig_free(CliSig *sig) {
+  for (int i = 0; i < sig->n; i++) cli_value_free(&sig->values[i]);
 }

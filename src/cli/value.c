@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,15 +27,14 @@ char *cli_with_rank(const char *text, int rank) {
   return out;
 }
 
-static bool bad(const CliValue *v, const char *why) {
-  cli_fail("%s=%s: %s", v->name, v->text, why);
-  return false;
+static dt_status bad(dt_context *c, const CliValue *v, const char *why) {
+  return cli_no(c, DT_INVALID, "%.60s=%.200s: %s", v->name, v->text, why);
 }
 
-static int dtype_by_name(const char *s, size_t n) {
-  for (int d = 0; d < DT_NDTYPES; d++)
-    if (strlen(dt_dtype_name((dt_dtype)d)) == n && memcmp(dt_dtype_name((dt_dtype)d), s, n) == 0) return d;
-  return -1;
+static char *copy(const char *s, size_t n) {
+  char *p = strndup(s, n);
+  if (!p) abort();
+  return p;
 }
 
 static int language_dtype(const char *s) { // "tl.float16" and the like
@@ -50,14 +50,13 @@ static int language_dtype(const char *s) { // "tl.float16" and the like
   return -1;
 }
 
+#define DTYPES "i1 i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64 f8e4m3 f8e5m2"
+
 // "f32[2,3]" into dtype and shape; *end behind it.
-static bool shape_of(CliValue *v, const char *p, const char **end) {
+static dt_status shape_of(dt_context *c, CliValue *v, const char *p, const char **end) {
   const char *open = strchr(p, '[');
-  int d = open ? dtype_by_name(p, (size_t)(open - p)) : -1;
-  if (d < 0)
-    return bad(
-        v,
-        "expected DTYPE[SHAPE] with a dtype of i1 i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64 f8e4m3 f8e5m2");
+  int d = open ? cli_dtype(p, (size_t)(open - p)) : -1;
+  if (d < 0) return bad(c, v, "expected DTYPE[SHAPE] with a dtype of " DTYPES);
   v->dtype = v->tensor.dtype = (dt_dtype)d;
   v->tensor.rank = 0;
   uint64_t count = 1;
@@ -66,65 +65,87 @@ static bool shape_of(CliValue *v, const char *p, const char **end) {
     long long size = strtoll(p, &stop, 10);
     if (stop == p || size < 0 || v->tensor.rank == 8 ||
         __builtin_mul_overflow(count, (uint64_t)size, &count) || count > (1ull << 40))
-      return bad(v, "a shape is up to 8 sizes, separated by commas, of at most 2^40 elements in all");
+      return bad(c, v, "a shape is up to 8 sizes, separated by commas, of at most 2^40 elements in all");
     v->tensor.shape[v->tensor.rank++] = size;
     p = *stop == ',' ? stop + 1 : stop;
-    if (*stop != ',' && *stop != ']') return bad(v, "expected ',' or ']' in the shape");
+    if (*stop != ',' && *stop != ']') return bad(c, v, "expected ',' or ']' in the shape");
   }
-  if (*p != ']') return bad(v, "the shape lacks its ']'");
+  if (*p != ']') return bad(c, v, "the shape lacks its ']'");
   v->tensor.count = count;
   *end = p + 1;
-  return true;
+  return DT_OK;
 }
 
-static bool fill_of(CliValue *v, const char *p, const char **end) {
+static dt_status fill_of(dt_context *c, CliValue *v, const char *p, const char **end) {
   static const char *const fills[] = {"zeros", "ones", "arange", "randn", "rand", "randint", "full", "empty"};
   size_t n = strcspn(p, "(:");
   v->fill = NULL;
   for (size_t i = 0; i < sizeof fills / sizeof fills[0]; i++)
     if (strlen(fills[i]) == n && memcmp(p, fills[i], n) == 0) v->fill = fills[i];
   if (!v->fill)
-    return bad(
-        v,
-        "no such value; a tensor is FILL:DTYPE[SHAPE] with FILL zeros ones arange randn rand randint(LO,HI) full(V) empty, or @file.npy");
+    return bad(c, v,
+               "no such value; a tensor is FILL:DTYPE[SHAPE] with FILL zeros ones arange randn rand "
+               "randint(LO,HI) full(V) empty, or @file.npy");
   p += n;
   int want = strcmp(v->fill, "randint") == 0 ? 2 : strcmp(v->fill, "full") == 0 ? 1 : 0, got = 0;
   if (*p == '(') {
     double *slots[2] = {&v->fill_a, &v->fill_b};
     for (p++; got < 2; got++) {
-      char *stop;
+      char *stop, *whole;
       *slots[got] = strtod(p, &stop);
+      if (got == 0) {
+        v->fill_i = *p == '-' ? strtoll(p, &whole, 10) : (int64_t)strtoull(p, &whole, 10);
+        v->fill_whole = stop == whole;
+      }
       if (stop == p) break;
       p = *stop == ',' ? stop + 1 : stop;
     }
-    if (*p++ != ')') return bad(v, "expected ')' behind the fill's numbers");
+    if (*p++ != ')') return bad(c, v, "expected ')' behind the fill's numbers");
   }
   if (got != want)
-    return bad(v, want ? "this fill takes its numbers in brackets: randint(LO,HI), full(V)"
-                       : "this fill takes no numbers");
-  if (*p != ':') return bad(v, "expected ':DTYPE[SHAPE]' behind the fill");
-  v->kind = DT_VALUE_PTR;
-  return shape_of(v, p + 1, end);
+    return bad(c, v,
+               want ? "this fill takes its numbers in brackets: randint(LO,HI), full(V)"
+                    : "this fill takes no numbers");
+  if (*p != ':') return bad(c, v, "expected ':DTYPE[SHAPE]' behind the fill");
+  return shape_of(c, v, p + 1, end);
 }
 
-static bool tensor_of(CliValue *v, const char *p, const char **end) {
-  if (*p != '@') return fill_of(v, p, end);
-  size_t n = strcspn(p, ";)");
-  v->file = strndup(p + 1, n - 1);
+// "x.npy" or "x.npy:bf16"; a colon that no dtype follows belongs to the name.
+static dt_status file_of(dt_context *c, CliValue *v, const char *p, size_t n) {
+  const char *colon = memrchr(p, ':', n);
+  int d = colon ? cli_dtype(colon + 1, n - (size_t)(colon + 1 - p)) : -1;
+  v->file = copy(p, d >= 0 ? (size_t)(colon - p) : n);
+  if (!*v->file) return bad(c, v, "expected a file's name behind '@'");
+  dt_status st = npy_header(c, v->file, &v->tensor);
+  if (st != DT_OK) return st;
+  if (d >= 0) v->tensor.dtype = (dt_dtype)d;
+  v->dtype = v->tensor.dtype;
+  return DT_OK;
+}
+
+static dt_status tensor_of(dt_context *c, CliValue *v, const char *p, const char **end) {
+  if (strncmp(p, "sym:", 4) == 0) {
+    v->symmetric = true;
+    p += 4;
+  }
   v->kind = DT_VALUE_PTR;
+  if (*p != '@') return fill_of(c, v, p, end);
+  size_t n = v->is_desc ? strcspn(p, ";") : strlen(p);
   *end = p + n;
-  return v->file != NULL;
+  return file_of(c, v, p + 1, n - 1);
 }
 
-static bool desc_of(CliValue *v, const char *p) { // desc(VALUE;B0,B1)
+static dt_status desc_of(dt_context *c, CliValue *v, const char *p) { // desc(TENSOR;B0,B1)
   const char *end;
   v->is_desc = true;
-  if (!tensor_of(v, p + 5, &end)) return false;
-  if (*end++ != ';') return bad(v, "a descriptor is desc(VALUE;B0,B1,...) with a block size for each axis");
+  dt_status st = tensor_of(c, v, p + 5, &end);
+  if (st != DT_OK) return st;
+  if (*end++ != ';')
+    return bad(c, v, "a descriptor is desc(TENSOR;B0,B1,...) with a block size for each axis");
   for (v->nblock = 0; v->nblock < DT_MAX_RANK; v->nblock++) {
     char *stop;
     long b = strtol(end, &stop, 10);
-    if (stop == end || b < 1 || b > 1 << 20) return bad(v, "a block size is a number from 1 to 2^20");
+    if (stop == end || b < 1 || b > 1 << 20) return bad(c, v, "a block size is a number from 1 to 2^20");
     v->block[v->nblock] = (int32_t)b;
     end = stop;
     if (*end != ',') {
@@ -133,29 +154,34 @@ static bool desc_of(CliValue *v, const char *p) { // desc(VALUE;B0,B1)
     }
     end++;
   }
-  if (strcmp(end, ")") != 0) return bad(v, "expected ')' behind the descriptor's block sizes");
+  if (strcmp(end, ")") != 0) return bad(c, v, "expected ')' behind the descriptor's block sizes");
+  if (v->nblock != v->tensor.rank)
+    return bad(c, v, "a descriptor needs one block size for each axis of its tensor");
   v->kind = DT_VALUE_DESC;
-  return true;
+  return DT_OK;
 }
 
-static bool number_of(CliValue *v, const char *p) {
+// Whether p is a number: *st says whether a good one.
+static bool number_of(dt_context *c, CliValue *v, const char *p, dt_status *st) {
   char *end;
+  *st = DT_OK;
   if (cli_int(p, &v->i)) {
     v->kind = DT_VALUE_INT;
     return true;
   }
-  if (*p != '-' && strspn(p, "0123456789") == strlen(p)) {
+  const char *digits = p + (*p == '-');
+  if (*digits && strspn(digits, "0123456789") == strlen(digits)) {
+    errno = 0;
     unsigned long long u = strtoull(p, &end, 10);
-    if (strlen(p) > 20 || (u < 1ull << 63)) return bad(v, "an integer of more than 64 bits");
+    if (*p == '-' || errno == ERANGE) *st = bad(c, v, "an integer of more than 64 bits");
     v->kind = DT_VALUE_INT;
     v->i = (int64_t)u;
     v->is_unsigned = true;
     return true;
   }
   v->f = strtod(p, &end);
-  if (end == p || *end) return false;
   v->kind = DT_VALUE_FLOAT;
-  return true;
+  return end != p && !*end;
 }
 
 static bool looks_like_name(const char *p) {
@@ -165,57 +191,53 @@ static bool looks_like_name(const char *p) {
   return true;
 }
 
-bool cli_value(const char *text, int rank, CliValue *v) {
-  const char *equals = strchr(text, '=');
+dt_status cli_value(dt_context *c, const char *text, int rank, CliValue *v) {
+  const char *equals = strchr(text, '='), *end;
+  dt_status st;
   memset(v, 0, sizeof *v);
-  if (!equals || equals == text) return cli_fail("'%s' is not NAME=VALUE", text), false;
-  v->name = strndup(text, (size_t)(equals - text));
+  if (!equals || equals == text) return cli_no(c, DT_INVALID, "'%.200s' is not NAME=VALUE", text);
+  v->name = copy(text, (size_t)(equals - text));
   v->text = cli_with_rank(equals + 1, rank);
-  if (!v->name) abort();
   const char *p = v->text;
-  if (strcmp(p, "None") == 0) return v->kind = DT_VALUE_NONE, true;
+  size_t n = strlen(p);
+  if (strcmp(p, "None") == 0) return v->kind = DT_VALUE_NONE, DT_OK;
   if (strcmp(p, "True") == 0 || strcmp(p, "False") == 0)
-    return v->kind = DT_VALUE_BOOL, v->i = *p == 'T', true;
+    return v->kind = DT_VALUE_BOOL, v->i = *p == 'T', DT_OK;
   if (strncmp(p, "tl.", 3) == 0) {
     int d = language_dtype(p + 3);
-    if (d < 0) return bad(v, "no such dtype");
+    if (d < 0) return bad(c, v, "no such dtype");
     v->kind = DT_VALUE_DTYPE;
     v->dtype = (dt_dtype)d;
-    return true;
+    return DT_OK;
   }
-  size_t n = strlen(p);
   if (n >= 2 && (*p == '"' || *p == '\'') && p[n - 1] == *p) {
     v->kind = DT_VALUE_STR;
-    v->str = strndup(p + 1, n - 2);
-    return v->str != NULL;
+    v->str = copy(p + 1, n - 2);
+    return DT_OK;
   }
-  if (number_of(v, p)) return true;
-  if (strncmp(p, "sym:", 4) == 0) {
-    v->symmetric = true;
-    p += 4;
+  if (number_of(c, v, p, &st)) return st;
+  if (strncmp(p, "desc(", 5) == 0 || strncmp(p, "sym:desc(", 9) == 0) {
+    v->symmetric = *p == 's';
+    return desc_of(c, v, v->symmetric ? p + 4 : p);
   }
-  if (strncmp(p, "desc(", 5) == 0) return desc_of(v, p) && cli_load_shape(v, rank);
-  if (!v->symmetric && looks_like_name(p)) { // a jit function of the file
+  if (looks_like_name(p)) { // a jit function of the file
     v->kind = DT_VALUE_FUNC;
-    v->str = p;
-    return true;
+    v->str = copy(p, n);
+    return DT_OK;
   }
-  const char *end;
-  if (!tensor_of(v, p, &end)) return false;
-  if (*end) return bad(v, "unexpected text behind the tensor");
-  return cli_load_shape(v, rank);
+  if ((st = tensor_of(c, v, p, &end)) != DT_OK) return st;
+  return *end ? bad(c, v, "unexpected text behind the tensor") : DT_OK;
 }
 
-bool cli_load_shape(CliValue *v, int rank) {
-  (void)rank;
-  if (v->file) {
-    if (!npy_header(v->file, &v->tensor)) return false;
-    v->dtype = v->tensor.dtype;
-  }
-  if (v->is_desc && v->nblock != v->tensor.rank)
-    return bad(v, "a descriptor needs one block size for each axis of its tensor");
-  return true;
+void cli_value_free(CliValue *v) {
+  free(v->name);
+  free(v->text);
+  free(v->str);
+  free(v->file);
+  memset(v, 0, sizeof *v);
 }
+
+bool cli_is_tensor(const CliValue *v) { return v->kind == DT_VALUE_PTR || v->kind == DT_VALUE_DESC; }
 
 dt_value cli_plain_value(const CliValue *v) {
   dt_value x = dt_none();
@@ -256,18 +278,44 @@ static double element(const CliValue *v, size_t i, uint64_t *state) {
   }
 }
 
-bool cli_fill(const CliValue *v, int rank, uint64_t seed, void *memory) {
-  if (v->file) return npy_read(v->file, v->dtype, &v->tensor, memory);
-  if (strcmp(v->fill, "empty") == 0) return true;
+static bool whole_numbers(dt_dtype d) { return d >= DT_I8 && d <= DT_U64; }
+
+dt_status cli_fill(dt_context *c, const CliValue *v, int rank, uint64_t seed, void *memory) {
+  if (v->file) return npy_read(c, v->file, v->dtype, v->tensor.count, memory);
+  if (strcmp(v->fill, "empty") == 0) return DT_OK;
   uint64_t state = seed + 0x51ed27u * (uint64_t)(rank + 1);
   for (const char *p = v->name; *p; p++) state = mix(&state) ^ (unsigned char)*p;
   size_t bytes = dt_dtype_bytes(v->dtype);
-  bool integers = v->dtype >= DT_I8 && v->dtype <= DT_U64; // a double holds no large integer exactly
+  const bool whole = whole_numbers(v->dtype); // a double holds no large integer exactly
+  const bool exact = whole && v->fill[0] == 'f' && v->fill_whole;
   for (size_t i = 0; i < v->tensor.count; i++) {
     double x = element(v, i, &state);
-    int64_t whole = (int64_t)x;
-    dt_convert((char *)memory + i * bytes, v->dtype, integers ? (void *)&whole : (void *)&x,
-               integers ? DT_I64 : DT_F64, 1);
+    int64_t n = exact ? v->fill_i : (int64_t)x;
+    dt_convert((char *)memory + i * bytes, v->dtype, whole ? (void *)&n : (void *)&x, whole ? DT_I64 : DT_F64,
+               1);
   }
-  return true;
+  return DT_OK;
+}
+
+void cli_show_tensor(const CliValue *v, const void *memory) {
+  enum { SHOWN = 6 };
+  printf("  %s %s[", v->name, dt_dtype_name(v->dtype));
+  for (int i = 0; i < v->tensor.rank; i++) printf("%s%lld", i ? "," : "", (long long)v->tensor.shape[i]);
+  printf("] =");
+  for (size_t i = 0; i < v->tensor.count && i < SHOWN; i++) {
+    const char *at = (const char *)memory + i * dt_dtype_bytes(v->dtype);
+    int64_t n;
+    double x;
+    dt_convert(&n, v->dtype == DT_U64 ? DT_U64 : DT_I64, at, v->dtype, 1);
+    dt_convert(&x, DT_F64, at, v->dtype, 1);
+    if (v->dtype == DT_U64)
+      printf(" %llu", (unsigned long long)n);
+    else if (whole_numbers(v->dtype) || v->dtype == DT_I1)
+      printf(" %lld", (long long)n);
+    else if (isnan(x))
+      printf(" nan");
+    else
+      printf(" %.6g", x);
+  }
+  printf("%s\n", v->tensor.count > SHOWN ? " ..." : "");
 }
