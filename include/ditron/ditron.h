@@ -15,6 +15,8 @@
  *    before their parents: kernels, streams and plans, then teams, then images, then the context.
  *  - Threads: a context, a team and an image may be used from several threads at once. A stream, a kernel handle and a plan
  *    belong to one thread at a time. Calls marked "collective" must be made by every rank of the team, in the same order.
+ *  - A text, an array with elements or a stream that is NULL is DT_INVALID, unless NULL is said to mean something. Handles and
+ *    outputs must be real.
  *  - Sizes are in bytes where the name says bytes, else in elements. Strides are in elements. Matrices are row-major.
  *  - Structs with a `size` field: set it to sizeof(struct), zero the rest; zero means the default everywhere.
  */

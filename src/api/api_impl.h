@@ -60,6 +60,8 @@ struct dt_image {
 
 // Records the calling thread's failure and returns it.
 dt_status api_fail(dt_context *c, Status s, const char *fmt, ...) DT_PRINTF(3, 4);
+// ST_OK unless p is NULL; what: the argument in the words of ditron.h.
+DT_SHARED dt_status api_need(dt_context *c, const char *call, const char *what, const void *p);
 void api_remark(dt_context *c, const char *text);
 // Keeps a copy of text for the calling thread until its next such call; NULL when memory ends.
 DT_SHARED const char *api_keep_text(dt_context *c, const char *text);

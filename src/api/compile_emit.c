@@ -76,6 +76,9 @@ static Status emit(ApiCall *call, void *user) {
 
 dt_status dt_emit_file(dt_context *c, const char *path, const char *kernel, const dt_named *args, size_t nargs,
                        const dt_compile_options *options, const char *stage, const char **text) {
+  dt_status st = api_need(c, "dt_emit_file", "path", path);
+  if (st == DT_OK) st = api_need(c, "dt_emit_file", "stage", stage);
+  if (st != DT_OK) return st;
   EmitArgs e = {path, kernel, stage, args, nargs, options, text};
   return api_call(c, emit, &e);
 }
@@ -130,7 +133,8 @@ static Status list(ApiCall *call, void *user) {
 
 dt_status dt_list_kernels(dt_context *c, const char *path, char *text, size_t capacity) {
   ListArgs l = {path, text, capacity};
-  return api_call(c, list, &l);
+  dt_status st = api_need(c, "dt_list_kernels", "path", path);
+  return st != DT_OK ? st : api_call(c, list, &l);
 }
 
 // ---- passes over IR text ------------------------------------------------------------------------------------------------------
@@ -155,7 +159,10 @@ static Status opt(ApiCall *call, void *user) {
 
 dt_status dt_opt_text(dt_context *c, const char *name, const char *text, size_t len, const char *passes, const char **out_text) {
   OptArgs o = {name, text, passes, len, out_text};
-  return api_call(c, opt, &o);
+  dt_status st = api_need(c, "dt_opt_text", "name", name);
+  if (st == DT_OK) st = api_need(c, "dt_opt_text", "text", text);
+  if (st == DT_OK) st = api_need(c, "dt_opt_text", "passes", passes);
+  return st != DT_OK ? st : api_call(c, opt, &o);
 }
 
 // ---- what this build compiles for -----------------------------------------------------------------------------------------------

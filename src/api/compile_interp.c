@@ -112,6 +112,11 @@ static Status interp(ApiCall *call, void *user) {
 dt_status dt_interp_file(dt_context *c, const char *path, const char *kernel, const uint32_t grid[3],
                          const dt_named *const *args_of_rank, size_t nargs, const dt_compile_options *options,
                          const dt_interp_options *interp_options) {
+  dt_status st = api_need(c, "dt_interp_file", "path", path);
+  if (st == DT_OK) st = api_need(c, "dt_interp_file", "grid", grid);
+  if (st == DT_OK) st = api_need(c, "dt_interp_file", "args_of_rank", args_of_rank);
+  if (st == DT_OK) st = api_need(c, "dt_interp_file", "interp_options", interp_options);
+  if (st != DT_OK) return st;
   InterpArgs in = {path, kernel, grid, args_of_rank, nargs, options, interp_options};
   return api_call(c, interp, &in);
 }

@@ -109,12 +109,17 @@ static dt_status compile_to_image(dt_context *c, CompileArgs *a, dt_image **out)
 
 dt_status dt_compile_file(dt_context *c, const char *path, const char *kernel, const dt_named *args, size_t nargs,
                           const dt_compile_options *options, dt_image **out) {
+  dt_status st = api_need(c, "dt_compile_file", "path", path);
+  if (st != DT_OK) return st;
   CompileArgs a = {.path = path, .kernel = kernel, .args = args, .nargs = nargs, .o = options};
   return compile_to_image(c, &a, out);
 }
 
 dt_status dt_compile_text(dt_context *c, const char *name, const char *text, size_t len, const char *kernel, const dt_named *args,
                           size_t nargs, const dt_compile_options *options, dt_image **out) {
+  dt_status st = api_need(c, "dt_compile_text", "name", name);
+  if (st == DT_OK) st = api_need(c, "dt_compile_text", "text", text);
+  if (st != DT_OK) return st;
   CompileArgs a = {.path = name, .text = text, .len = len, .kernel = kernel, .args = args, .nargs = nargs, .o = options};
   return compile_to_image(c, &a, out);
 }

@@ -70,7 +70,20 @@ Status compile_begin(Compile *c, ApiCall *call, const char *path, const char *te
     diag(d, DIAG_ERROR, LOC_NONE, "num_stages is %d; it must be from 1 to 16", c->o.num_stages);
     return ST_INVALID;
   }
+  if (nargs && !args) {
+    diag(d, DIAG_ERROR, LOC_NONE, "there are %zu arguments, but args is NULL", nargs);
+    return ST_INVALID;
+  }
   for (size_t i = 0; i < nargs; i++) {
+    const dt_value *v = &args[i].value;
+    if (!args[i].name) {
+      diag(d, DIAG_ERROR, LOC_NONE, "argument %zu has no name", i);
+      return ST_INVALID;
+    }
+    if ((v->kind == DT_VALUE_STR || v->kind == DT_VALUE_FUNC) && !v->u.str) {
+      diag(d, DIAG_ERROR, LOC_NONE, "argument '%s' is a text that is NULL", args[i].name);
+      return ST_INVALID;
+    }
     if (args[i].value.kind <= DT_VALUE_DESC && (unsigned)args[i].value.dtype < DT_NDTYPES) continue;
     diag(d, DIAG_ERROR, LOC_NONE, "argument '%s' has an unknown kind or dtype", args[i].name);
     return ST_INVALID;
@@ -84,8 +97,10 @@ Status compile_begin(Compile *c, ApiCall *call, const char *path, const char *te
   if (*call->context->kernels_dir) search[n++] = call->context->kernels_dir;
   FrontGlobal *globals = arena_array(a, FrontGlobal, c->o.nglobals);
   for (size_t i = 0; i < c->o.nglobals; i++) {
-    globals[i].name = c->o.globals[i].name;
-    if (constant_of(&c->o.globals[i].value, &globals[i].value)) continue;
+    globals[i].name = c->o.globals[i].name ? c->o.globals[i].name : "";
+    const dt_value *v = &c->o.globals[i].value;
+    const bool is_text = v->kind == DT_VALUE_STR || v->kind == DT_VALUE_FUNC;
+    if (*globals[i].name && (!is_text || v->u.str) && (unsigned)v->dtype < DT_NDTYPES && constant_of(&c->o.globals[i].value, &globals[i].value)) continue;
     diag(d, DIAG_ERROR, LOC_NONE, "global '%s' must be a constant, not a pointer or descriptor", globals[i].name);
     return ST_INVALID;
   }

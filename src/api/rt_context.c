@@ -55,6 +55,10 @@ dt_status api_fail(dt_context *c, Status s, const char *fmt, ...) {
   return (dt_status)s;
 }
 
+dt_status api_need(dt_context *c, const char *call, const char *what, const void *p) {
+  return p ? DT_OK : api_fail(c, ST_INVALID, "%s: %s is NULL", call, what);
+}
+
 dt_status api_rt(dt_context *c, Status s, const RtError *e) {
   if (s != ST_OK) set_error(c, e->text);
   return (dt_status)s;

@@ -50,10 +50,12 @@ static Status read_image(ApiCall *call, void *user) {
 
 dt_status dt_image_open(dt_context *c, const char *path, dt_image **out) {
   ReadArgs a = {.path = path, .image = out};
-  return api_call(c, read_image, &a);
+  dt_status st = api_need(c, "dt_image_open", "path", path);
+  return st != DT_OK ? st : api_call(c, read_image, &a);
 }
 dt_status dt_image_read(dt_context *c, const void *bytes, size_t n, dt_image **out) {
-  return api_image_from_bytes(c, bytes, n, out);
+  dt_status st = api_need(c, "dt_image_read", "bytes", bytes);
+  return st != DT_OK ? st : api_image_from_bytes(c, bytes, n, out);
 }
 dt_status api_image_from_bytes(dt_context *c, const void *bytes, size_t n, dt_image **out) {
   ReadArgs a = {.bytes = bytes, .n = n, .image = out};
@@ -61,6 +63,8 @@ dt_status api_image_from_bytes(dt_context *c, const void *bytes, size_t n, dt_im
 }
 
 dt_status dt_image_save(const dt_image *im, const char *path) {
+  dt_status st = api_need(im->context, "dt_image_save", "path", path);
+  if (st != DT_OK) return st;
   Status s = os_write_file(path, im->bytes, im->nbytes);
   return s == ST_OK ? DT_OK : api_fail(im->context, s, "%s: %s", path, os_error());
 }
@@ -113,10 +117,13 @@ static Status open_pack(ApiCall *call, void *user) {
 
 dt_status dt_pack_open(dt_context *c, const char *path, dt_pack **out) {
   ReadArgs a = {.path = path, .pack = out};
-  return api_call(c, open_pack, &a);
+  dt_status st = api_need(c, "dt_pack_open", "path", path);
+  return st != DT_OK ? st : api_call(c, open_pack, &a);
 }
 
 dt_status dt_pack_get(dt_pack *p, const char *key, dt_image **out) {
+  dt_status st = api_need(p->context, "dt_pack_get", "key", key);
+  if (st != DT_OK) return st;
   for (uint32_t i = 0; i < p->n; i++)
     if (strcmp(p->entries[i].key, key) == 0) return api_image_from_bytes(p->context, p->entries[i].bytes, p->entries[i].n, out);
   return api_fail(p->context, ST_NOT_FOUND, "the pack has no kernel '%s'; `ditron pack --list` shows what it has", key);
@@ -154,6 +161,9 @@ static PackEntry *entry_of(const dt_pack_writer *w, const char *key) {
 bool dt_pack_writer_has(const dt_pack_writer *w, const char *key) { return entry_of(w, key) != NULL; }
 
 dt_status dt_pack_writer_add(dt_pack_writer *w, const char *key, const dt_image *im) {
+  dt_status st = api_need(w->context, "dt_pack_writer_add", "key", key);
+  if (st == DT_OK) st = api_need(w->context, "dt_pack_writer_add", "image", im);
+  if (st != DT_OK) return st;
   if (ESCAPE_TRY(&w->escape)) return api_fail(w->context, w->escape.status, "%s", w->escape.message);
   const PackEntry e = {arena_strdup(&w->arena, key), arena_copy(&w->arena, im->bytes, im->nbytes), im->nbytes};
   PackEntry *old = entry_of(w, key);
@@ -177,7 +187,8 @@ static Status save_pack(ApiCall *call, void *user) {
 }
 dt_status dt_pack_writer_save(dt_pack_writer *w, const char *path) {
   SaveArgs a = {w, path};
-  return api_call(w->context, save_pack, &a);
+  dt_status st = api_need(w->context, "dt_pack_writer_save", "path", path);
+  return st != DT_OK ? st : api_call(w->context, save_pack, &a);
 }
 
 void dt_pack_writer_destroy(dt_pack_writer *w) {

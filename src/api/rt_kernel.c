@@ -15,6 +15,8 @@ struct dt_kernel {
 dt_status dt_kernel_load(dt_rank *r, const dt_image *im, const char *name, dt_kernel **out) {
   dt_context *c = api_rank_context(r);
   RtError e;
+  dt_status st = api_need(c, "dt_kernel_load", "image", im);
+  if (st != DT_OK) return st;
   dt_kernel *k = calloc(1, sizeof *k);
   if (!k) return api_fail(c, ST_NO_MEMORY, "out of memory");
   k->rank = r;
@@ -145,7 +147,11 @@ static dt_status convert(dt_kernel *k, const ImageArg *a, const dt_value *v, RtA
 dt_status dt_launch(dt_kernel *k, dt_stream *s, const uint32_t grid[3], const dt_value *args, size_t nargs) {
   const ImageVariant *v = &k->info->variants[0];
   dt_context *c = api_rank_context(k->rank);
-  if (nargs != v->nargs || nargs > MOST_ARGS)
+  if (!s || !grid || (nargs && !args))
+    return api_fail(c, ST_INVALID, "%s: %s is NULL", k->info->name, !s ? "stream" : !grid ? "grid" : "args");
+  if (v->nargs > MOST_ARGS)
+    return api_fail(c, ST_LIMIT, "%s takes %u launch arguments, more than %d", k->info->name, v->nargs, MOST_ARGS);
+  if (nargs != v->nargs)
     return api_fail(c, ST_INVALID, "%s takes %u launch arguments, got %zu", k->info->name, v->nargs, nargs);
   RtArg converted[MOST_ARGS];
   ImageDesc descs[8];

@@ -412,9 +412,10 @@ void dt_plan_destroy(dt_plan *p) {
   free(p); // the plan is the first member of its allocation
 }
 
-static dt_status check_tensors(dt_plan *p, void *const *tensors, size_t n) {
+static dt_status check_run(dt_plan *p, const dt_stream *s, void *const *tensors, size_t n) {
   if (n != p->row->ntensors)
     return ops_fail(p, DT_INVALID, "%s takes %zu tensors (%s), got %zu", p->row->name, p->row->ntensors, p->row->tensors, n);
+  if (!s) return ops_fail(p, DT_INVALID, "%s: the stream is NULL", p->row->name);
   for (size_t i = 0; i < n; i++) {
     if (!tensors || !tensors[i])
       return ops_fail(p, DT_INVALID, "%s: tensor %zu of (%s) is NULL", p->row->name, i, p->row->tensors);
@@ -426,7 +427,7 @@ static dt_status check_tensors(dt_plan *p, void *const *tensors, size_t n) {
 }
 
 dt_status dt_plan_run(dt_plan *p, dt_stream *s, void *const *tensors, size_t n) {
-  dt_status st = check_tensors(p, tensors, n);
+  dt_status st = check_run(p, s, tensors, n);
   if (st == DT_OK) st = renew_channel(p);
   // Calls follow one another even where the caller changes the stream: they share buffers and words.
   if (st == DT_OK && p->latest && p->latest != s) st = dt_stream_wait_event(s, p->events[OPS_DONE]);
