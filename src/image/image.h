@@ -9,7 +9,7 @@
 
 #include "base/base.h"
 
-#define IMAGE_ABI 1u
+#define IMAGE_ABI 2u
 
 // ---- 1. launch ABI -----------------------------------------------------------------------------------------------
 // Peers' views of one collective allocation or registered buffer. symm_at(p, r) = p - base + peer_base[r].
@@ -39,7 +39,9 @@ typedef struct AbiCpuCalls {
   // Until n consecutive words (bytes = 4 or 8 each) at flag compare with value. The fast check was already made by the code.
   void (*wait)(AbiInstance *i, const void *flag, uint32_t n, uint32_t bytes, uint64_t value, AbiCmp cmp,
                AbiSite site);
-  void (*yield)(AbiInstance *i);
+  // At the back edge of a loop that may be polling; turn counts from 0 each time the loop is entered. Past the deadline the
+  // launch is given up.
+  void (*yield)(AbiInstance *i, AbiSite site, uint32_t turn);
   // Runs body(ctx, w) for w in 0..n-1 at the same time, each on a fiber; returns when all are done.
   void (*warps)(AbiInstance *i, uint32_t n, void (*body)(AbiInstance *i, void *ctx, uint32_t w), void *ctx);
   void (*block_barrier)(AbiInstance *i, uint32_t warps, AbiSite site); // inside warps()

@@ -317,6 +317,7 @@ static void emit_while(Lanes *l, IrOp *op) {
   for (uint32_t i = 0; i < n; i++) types[i] = ops[i]->type;
   IrOp *made = ir_build(lanes_at(l), OP_while, n, ops, n, types, 2);
   if (ir_attr(op, ATTR_label)) ir_set_attr_s(made, ATTR_label, ir_attr(op, ATTR_label)->s);
+  if (ir_attr_i(op, ATTR_poll)) ir_set_attr_i(made, ATTR_poll, 1);
   IrBlock *test = made->regions[0], *body = made->regions[1];
   for (uint32_t i = 0; i < n; i++) {
     ir_block_arg(test, types[i], NULL);

@@ -110,6 +110,7 @@ static bool may_wait(const IrOp *op) {
   case OP_acquire:
   case OP_team_barrier: return true;
   case OP_while: // polls where it looks at memory in its test
+    if (ir_attr_i(op, ATTR_poll)) return true;
     for (const IrOp *o = op->regions[0]->first; o; o = o->next) {
       const IrEffects e = ir_op_effects_deep(o);
       if (e.order || e.writes) return true;

@@ -106,7 +106,8 @@ struct Fiber {
   uint64_t count; // instances of the chunk that it took
   AbiInstance inst;
   WaitFor wait;
-  bool dropped; // resumes only to unwind
+  uint64_t polls_since; // when the polling loop that it is in was entered
+  bool dropped;         // resumes only to unwind
   WarpGroup *group;
   void (*body)(AbiInstance *i, void *ctx, uint32_t w);
   void *body_ctx;
@@ -136,8 +137,9 @@ struct Worker {
   Fiber **all, **waiting; // waiting: to be polled; both have room for all fibers
   uint32_t nfibers, nwaiting, cap;
   uint32_t live; // fibers with an instance or a warp on them
-  uint32_t idle, polls, turn;
-  Cmd *cmd; // the launch it takes instances from
+  uint32_t idle, polls, turn, yields;
+  bool fresh; // next, an instance that has not begun goes before those that are ready
+  Cmd *cmd;   // the launch it takes instances from
 };
 
 // ---- streams -----------------------------------------------------------------------------------
@@ -373,7 +375,7 @@ Fiber *rt_pool_take(Worker *w);                    // one of those
 bool rt_run_inline(RtStream *s); // the host's thread runs the stream's tiny launch, if it may
 void rt_wake_workers(RtTeam *t, int rank, uint32_t n); // always counts, wakes who sleeps
 void rt_kick(RtTeam *t, int rank);                     // after a signal: only if somebody sleeps
-void rt_call_yield(AbiInstance *i);
+void rt_call_yield(AbiInstance *i, AbiSite site, uint32_t turn);
 void rt_call_warps(AbiInstance *i, uint32_t n, void (*body)(AbiInstance *, void *, uint32_t), void *ctx);
 void rt_call_block_barrier(AbiInstance *i, uint32_t warps, AbiSite site);
 extern const AbiCpuCalls rt_cpu_calls; // all that compiled code may call back (calls.c)

@@ -249,6 +249,13 @@ static void wait_in_place(Fiber *f, const WaitFor *wait) {
   }
 }
 
+// What an instance waits for may come from another launch.
+static void let_others(Worker *w) {
+  if (!w->cmd || atomic_load_explicit(&w->rank->nactive, memory_order_relaxed) < 2) return;
+  rt_launch_release(w->rank, w->cmd);
+  w->cmd = NULL;
+}
+
 void rt_fiber_wait(Fiber *f, const WaitFor *wait) {
   Worker *w = f->worker;
   if (rt_wait_holds(wait)) return;
@@ -261,11 +268,7 @@ void rt_fiber_wait(Fiber *f, const WaitFor *wait) {
   f->wait.since = os_now_ns();
   w->waiting[w->nwaiting++] = f;
   w->idle = 0;
-  if (w->cmd && atomic_load_explicit(&w->rank->nactive, memory_order_relaxed) >
-                    1) { // others may have what it waits for
-    rt_launch_release(w->rank, w->cmd);
-    w->cmd = NULL;
-  }
+  let_others(w);
   rt_block(f);
   if (f->wait.until) {
     const RtKernel *k = f->launch->launch.kernel;
@@ -375,16 +378,25 @@ void rt_call_block_barrier(AbiInstance *i, uint32_t warps, AbiSite site) {
   if (rt_aborted(f->rank->team)) rt_escape(f);
 }
 
-void rt_call_yield(AbiInstance *i) {
+void rt_call_yield(AbiInstance *i, AbiSite site, uint32_t turn) {
   Fiber *f = i->fiber;
+  const uint64_t now = os_now_ns(), longest = f->rank->abi.deadline_ns;
+  if (turn == 0) f->polls_since = now;
+  if (now - f->polls_since > longest && !rt_aborted(f->rank->team))
+    rt_fault_instance(f, ST_DEADLINE, site, "a polling loop went on for longer than the deadline of %.3g s",
+                      (double)longest * 1e-9);
   if (rt_aborted(f->rank->team)) rt_escape(f);
   if (!f->worker) {
     sched_yield();
     return;
   }
+  Worker *w = f->worker;
   rt_reserve(f, 1);
-  Fiber *next = pop(&f->worker->pool); // its loop polls, and comes back through the ready list
-  push(&f->worker->ready, f);
+  let_others(w);
+  w->fresh = true; // what it polls for may come from one that has not begun
+  if ((++w->yields & 31) == 0) sched_yield();
+  Fiber *next = pop(&w->pool); // its loop polls, and comes back through the ready list
+  push(&w->ready, f);
   rt_fiber_switch(f, next);
 }
 
@@ -427,6 +439,19 @@ static void idle(Worker *w) {
   if (!w->nwaiting) w->idle = 0;
 }
 
+// Runs some instances of a launch on f, if there are any to begin.
+static bool begin_some(Worker *w, Fiber *f) {
+  if (!w->cmd) w->cmd = take_launch(w);
+  Cmd *c = w->cmd;
+  if (!c) return false;
+  w->idle = 0;
+  if (!run_chunk(f, c) && w->cmd == c) {
+    rt_launch_release(w->rank, c);
+    w->cmd = NULL;
+  }
+  return true;
+}
+
 static void loop_main(Fiber *f) {
   Worker *w = f->worker;
   rt_fiber_entered(f);
@@ -436,6 +461,9 @@ static void loop_main(Fiber *f) {
       w->idle = 0;
     }
     if (w->nwaiting) poll_waiting(w);
+    const bool fresh = w->fresh;
+    w->fresh = false;
+    if (fresh && begin_some(w, f)) continue;
     Fiber *next = pop(&w->ready);
     if (next) {
       w->idle = 0;
@@ -443,16 +471,7 @@ static void loop_main(Fiber *f) {
       rt_fiber_switch(f, next);
       continue;
     }
-    if (!w->cmd) w->cmd = take_launch(w);
-    if (w->cmd) {
-      Cmd *c = w->cmd;
-      w->idle = 0;
-      if (!run_chunk(f, c) && w->cmd == c) {
-        rt_launch_release(w->rank, c);
-        w->cmd = NULL;
-      }
-      continue;
-    }
+    if (begin_some(w, f)) continue;
     if (atomic_load_explicit(&w->rank->quit, memory_order_acquire) && !w->live) rt_fiber_switch(f, &w->root);
     idle(w);
   }

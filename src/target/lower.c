@@ -251,6 +251,11 @@ static void lower_while(Lower *l, const IrOp *op) {
     incoming(phis[k], init[k], pre);
     lower_set(l, before->args.data[k], phis[k]);
   }
+  V turn = NULL; // of a loop that may be polling
+  if (ir_attr_i(op, ATTR_poll)) {
+    turn = LLVMBuildPhi(l->b, l->i32, "");
+    incoming(turn, LLVMConstInt(l->i32, 0, false), pre);
+  }
   region(l, before);
   V c = lower_operand(l, ir_terminator(before), 0);
   yielded(l, before, 1, vals, nout);
@@ -260,7 +265,12 @@ static void lower_while(Lower *l, const IrOp *op) {
   region(l, body);
   V *next = result_array(l, nin);
   yielded(l, body, 0, next, nin);
-  if (ir_attr_i(op, ATTR_poll)) lower_yield(l);
+  if (turn) {
+    lower_yield(l, op, turn);
+    const V one = LLVMConstInt(l->i32, 1, false); // stays at the most
+    const V most = lower_icmp(l, LLVMIntEQ, turn, LLVMConstInt(l->i32, UINT32_MAX, false));
+    incoming(turn, LLVMBuildSelect(l->b, most, turn, LLVMBuildAdd(l->b, turn, one, ""), ""), lower_here(l));
+  }
   for (uint32_t k = 0; k < nin; k++) incoming(phis[k], next[k], lower_here(l));
   LLVMBuildBr(l->b, head);
   lower_at(l, exit);

@@ -18,16 +18,16 @@ static void call_back(Lower *l, size_t field, V *args, uint32_t n) {
 #define CALL_BACK(l, name, ...) \
   call_back(l, offsetof(AbiCpuCalls, name), (V[]){__VA_ARGS__}, sizeof((V[]){__VA_ARGS__}) / sizeof(V))
 
-void lower_yield(Lower *l) {
-  lower_nt_fence(l);
-  l->has_waits = true;
-  call_back(l, offsetof(AbiCpuCalls, yield), NULL, 0);
-}
-
 static V u32(const Lower *l, uint64_t v) { return LLVMConstInt(l->i32, v, false); }
 static V as(Lower *l, V x, T t) { return LLVMBuildIntCast2(l->b, x, t, true, ""); }
 static V site_of(Lower *l, const IrOp *op) {
   return u32(l, lower_site(l, op, ir_attr_s(op, ATTR_label), NULL));
+}
+
+void lower_yield(Lower *l, const IrOp *loop, V turn) {
+  lower_nt_fence(l);
+  l->has_waits = true;
+  CALL_BACK(l, yield, site_of(l, loop), turn);
 }
 
 // Non-temporal stores pass ahead of later ones unless fenced.

@@ -24,9 +24,10 @@ static void on_wait(AbiInstance *i, const void *flag, uint32_t n, uint32_t bytes
       *(const int32_t *)flag, site);
   if (record.raise) *record.raise = (int32_t)value;
 }
-static void on_yield(AbiInstance *i) {
+static void on_yield(AbiInstance *i, AbiSite site, uint32_t turn) {
   UNUSED(i);
-  say("yield\n");
+  UNUSED(site);
+  say("yield %u\n", turn);
   if (record.raise) *record.raise += 1;
 }
 static void on_warps(AbiInstance *i, uint32_t n, void (*body)(AbiInstance *, void *, uint32_t), void *ctx) {
@@ -205,7 +206,7 @@ static void test_waits(void **state) {
   assert_string_equal(record.text, "");
   record.raise = flag;
   assert_int_equal(run(&c, "poll", &later), 0);
-  assert_string_equal(record.text, "yield\nyield\n");
+  assert_string_equal(record.text, "yield 0\nyield 1\n");
   assert_string_equal(c.image->sites[0].what, "ready");
   for (int i = 0; i < 4; i++) assert_true(c.image->kernels[i].variants[0].has_waits);
   code_free(&c);
