@@ -387,7 +387,9 @@ static bool contains(const Value *seq, const Value *x) {
   return false;
 }
 
-static Value *concat(Lower *L, const Value *x, const Value *y) {
+static Value *concat(Lower *L, const Value *x, const Value *y, Loc loc) {
+  if (x->seq.n + y->seq.n > FRONT_MAX_UNROLL)
+    return front_err(L, loc, "a tuple of more than %d items", FRONT_MAX_UNROLL);
   ValueVec v = {0};
   for (uint32_t i = 0; i < x->seq.n; i++) vec_push(L->f->a, &v, x->seq.items[i]);
   for (uint32_t i = 0; i < y->seq.n; i++) vec_push(L->f->a, &v, y->seq.items[i]);
@@ -416,13 +418,15 @@ Value *front_const_binary(Lower *L, AstOp op, const Value *x, const Value *y, Lo
     return const_ints(L, op, num_int(x), num_int(y), x->kind == VAL_BOOL && y->kind == VAL_BOOL, loc);
   }
   if (x->kind == VAL_STR && y->kind == VAL_STR) {
+    if (op == AOP_Add && x->s->len + y->s->len > FRONT_MAX_TEXT)
+      return front_err(L, loc, "a string of more than %d bytes", FRONT_MAX_TEXT);
     if (op == AOP_Add) return val_str(f, arena_printf(f->a, "%s%s", x->s->s, y->s->s));
     if (ast_op_compares(op)) return val_bool(f, compare_order(op, strcmp(x->s->s, y->s->s)));
   }
-  if (x->kind == VAL_TUPLE && y->kind == VAL_TUPLE && op == AOP_Add) return concat(L, x, y);
+  if (x->kind == VAL_TUPLE && y->kind == VAL_TUPLE && op == AOP_Add) return concat(L, x, y, loc);
   if (x->kind == VAL_TUPLE && y->kind == VAL_INT && op == AOP_Mul && y->i >= 0 && y->i * x->seq.n <= 1024) {
     Value *r = val_tuple(f, NULL, 0, x->seq.list);
-    for (AstInt i = 0; i < y->i; i++) r = concat(L, r, x);
+    for (AstInt i = 0; i < y->i; i++) r = concat(L, r, x, loc);
     return r;
   }
   return front_err(L, loc, "'%s' is not defined between %s and %s", ast_op_text(op), val_kind_text(f, x),
@@ -625,7 +629,7 @@ Value *front_binary_op(Lower *L, AstOp op, Value *x, Value *y, Loc loc) {
   if (x->kind == VAL_POISON || y->kind == VAL_POISON) return f->poison;
   if (x->kind == VAL_MEM) x = front_to_rt(L, x, loc);
   if (y->kind == VAL_MEM) y = front_to_rt(L, y, loc);
-  if (x->kind == VAL_TUPLE && y->kind == VAL_TUPLE && op == AOP_Add) return concat(L, x, y);
+  if (x->kind == VAL_TUPLE && y->kind == VAL_TUPLE && op == AOP_Add) return concat(L, x, y, loc);
   if (x->kind == VAL_VECTOR || y->kind == VAL_VECTOR) return front_vector_op(L, op, x, y, loc);
   if (x->kind != VAL_RT && y->kind != VAL_RT) {
     if (x->kind == VAL_OPAQUE || y->kind == VAL_OPAQUE) {

@@ -20,12 +20,13 @@
 #include "front/parse.h"
 
 enum {
-  FRONT_MAX_CALLS = 64,      // helpers calling helpers
-  FRONT_MAX_EVAL = 1500,     // nested C calls of the evaluator
-  FRONT_MAX_STEPS = 2000000, // statements lowered in one compile: unrolling ends here
-  FRONT_MAX_UNROLL = 65536,  // trips of one unrolled loop
-  FRONT_MAX_FILES = 64,      // imported files
-  FRONT_MAX_ARGS = 24        // of a library function
+  FRONT_MAX_CALLS = 64,     // helpers calling helpers
+  FRONT_MAX_EVAL = 1500,    // nested C calls of the evaluator
+  FRONT_MAX_STEPS = 500000, // statements lowered in one compile: unrolling ends here
+  FRONT_MAX_UNROLL = 65536, // trips of one unrolled loop, items of a tuple
+  FRONT_MAX_TEXT = 1 << 20, // bytes of a string
+  FRONT_MAX_FILES = 64,     // imported files
+  FRONT_MAX_ARGS = 24       // of a library function
 };
 
 // ---- types ---------------------------------------------------------------------------------------
@@ -302,6 +303,7 @@ struct Lower {
 Value *front_err(Lower *L, Loc loc, const char *fmt, ...) DT_PRINTF(3, 4);
 // The error, then a hint.
 Value *front_err_hint(Lower *L, Loc loc, const char *hint, const char *fmt, ...) DT_PRINTF(4, 5);
+bool front_step(Lower *L, Loc loc);      // counts a statement; false (reported once) where there are too many
 bool front_err_fresh(Front *f, Loc loc); // was nothing reported there yet? (marks it)
 
 // ---- types.c ------------------------------------------------------------------------------------------------------

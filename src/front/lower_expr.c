@@ -410,6 +410,8 @@ static Value *eval_fstr(Lower *L, const Node *n) {
     const char *text =
         p->name && val_is_number(v) ? format_number(f, v, p->name->s) : val_repr(f, v, p->op == 'r');
     s = arena_printf(f->a, "%s%s", s, text);
+    if (strlen(s) > FRONT_MAX_TEXT)
+      return front_err(L, n->loc, "a string of more than %d bytes", FRONT_MAX_TEXT);
   }
   return val_str(f, s);
 }
@@ -512,10 +514,7 @@ static bool comp_items(Lower *L, Value *it, ValueVec *out, Loc loc) {
 
 static bool comp_run(Lower *L, const Node *n, uint32_t clause, ValueVec *out) {
   Front *f = L->f;
-  if (++f->steps > FRONT_MAX_STEPS) {
-    front_err(L, n->loc, "the program unrolls to more than %d statements", FRONT_MAX_STEPS);
-    return false;
-  }
+  if (!front_step(L, n->loc)) return false;
   if (clause == n->list.len) {
     vec_push(f->a, out, front_eval(L, n->a));
     return vec_last(out)->kind != VAL_POISON;

@@ -704,13 +704,7 @@ Cont *front_lower_stmts(Lower *L, const NodeVec *stmts, uint32_t from, Cont *k) 
   Cont *p = k;
   for (uint32_t i = from; i < stmts->len; i++) {
     const Node *n = stmts->data[i];
-    if (++f->steps > FRONT_MAX_STEPS) {
-      front_err_hint(L, n->loc, "use tl.range in place of tl.static_range",
-                     "the program unrolls to more than %d statements", FRONT_MAX_STEPS);
-      p = cont_end(k);
-      break;
-    }
-    if (f->d->errors >= f->d->max_errors) {
+    if (!front_step(L, n->loc) || f->d->errors >= f->d->max_errors) {
       p = cont_end(k);
       break;
     }

@@ -269,9 +269,13 @@ static Value *import_from(Lower *L, ModFile *m, const Node *stmt, const Str *nam
 // Module-level code, evaluated in silence: what cannot be known is opaque.
 static Value *eval_quiet(Front *f, ModFile *m, const Node *n, const char *name) {
   Lower L = {.f = f, .file = m, .env = env_new(f, NULL), .keep_const = true};
+  // with a budget of its own: host code must not use up the kernel's
+  const int64_t steps = f->steps, budget = FRONT_MAX_STEPS / 10;
+  f->steps = FRONT_MAX_STEPS - budget;
   f->quiet++;
   Value *v = front_eval(&L, n);
   f->quiet--;
+  f->steps = steps;
   return v->kind == VAL_POISON ? val_opaque(f, name) : v;
 }
 

@@ -65,6 +65,15 @@ Value *front_err_hint(Lower *L, Loc loc, const char *hint, const char *fmt, ...)
   return L->f->poison;
 }
 
+bool front_step(Lower *L, Loc loc) {
+  Front *f = L->f;
+  if (++f->steps <= FRONT_MAX_STEPS) return true;
+  if (f->steps == FRONT_MAX_STEPS + 1)
+    front_err_hint(L, loc, "use tl.range in place of tl.static_range",
+                   "the program unrolls to more than %d statements", FRONT_MAX_STEPS);
+  return false;
+}
+
 // ---- listing -------------------------------------------------------------------------------------------
 // An annotation as written, for people: names, attributes and strings.
 static const char *annotation_text(Front *f, const Node *n) {
