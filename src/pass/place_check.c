@@ -164,8 +164,9 @@ static void give_buffer(Place *p, IrValue *v, const char *why) {
   PlaceGroup *f = first_user(in);
   PlaceStep *s = step_in(f->step, in->plan);
   const IrType *t = v->type;
+  const Seek once = reads(p, f, v); // elements wanted at several indices are all made before
   if (s == f->step && !f->special && f->rank == t->rank &&
-      !memcmp(f->shape, t->shape, sizeof *t->shape * (size_t)t->rank) && reads(p, f, v).same) {
+      !memcmp(f->shape, t->shape, sizeof *t->shape * (size_t)t->rank) && once.same && !once.other) {
     set_made(p, v, f, why);
   } else {
     own_group(p, v, in->plan, s->prev, why);

@@ -132,14 +132,16 @@ void place_loops_close(PlaceNest *n) {
 
 // ---- how many lanes ------------------------------------------------------------------------------------------------------------
 typedef struct Width {
-  int bits;   // of the widest element
-  float cost; // of the float operations: long ones keep the machine busy without several vectors at once
+  int bits;     // of the widest element
+  float cost;   // of the float operations: long ones keep the machine busy without several vectors at once
+  bool gathers; // goes element by element anyway
 } Width;
 
 static void widest(Place *p, IrValue *v, bool same, void *user) {
   Width *w = user;
   const PlaceInfo *in = place_info(p, v);
   (void)same;
+  w->gathers |= in->is_virtual && v->def->kind == OP_gather;
   if (ir_type_is_ptr(v->type) || v->type->dtype == IR_i1 || !in->deps) return;
   if (!ir_type_is_float(v->type)) {
     bool affine = true;
@@ -155,7 +157,7 @@ static void widest(Place *p, IrValue *v, bool same, void *user) {
 static int choose_lanes(Place *p, PlaceGroup *g) {
   const int va = last_wide(g->rank, g->shape);
   if (va < 0) return 1;
-  Width w = {0, 0};
+  Width w = {0};
   place_group_values(p, g, widest, &w);
   for (uint32_t i = 0; i < g->roots.len; i++) {
     const PlaceRoot *r = g->roots.data[i];
@@ -163,7 +165,7 @@ static int choose_lanes(Place *p, PlaceGroup *g) {
   }
   if (!w.bits) w.bits = 32;
   const int native = p->vector_bits / w.bits;
-  int lanes = native * (w.cost > 20 ? 2 : 4);
+  int lanes = native * (w.gathers ? 1 : w.cost > 20 ? 2 : 4);
   if (lanes > PLACE_MAX_LANES) lanes = PLACE_MAX_LANES;
   if (lanes > g->shape[va]) lanes = g->shape[va];
   return lanes < 1 ? 1 : lanes;
