@@ -41,11 +41,14 @@ static const char KERNELS[] = RT_TEST_SOURCE(
           if (x[k] != step) __atomic_fetch_add(&x[6], 1, __ATOMIC_RELAXED);
         CALL->block_barrier(i, 4, 6);
       }
-      while (__atomic_load_n(&x[5], __ATOMIC_ACQUIRE) != 3 - w)
-        CALL->yield(i); // in an order that no loop would have
+      for (unsigned turn = 0; __atomic_load_n(&x[5], __ATOMIC_ACQUIRE) != 3 - w; turn++)
+        CALL->yield(i, 6, turn); // in an order that no loop would have
       x[4] = x[4] * 10 + w;
       __atomic_store_n(&x[5], 3 - w + 1, __ATOMIC_RELEASE);
       if (i->warp != w) x[6]++;
+    } KERNEL(poll) {
+      ARG(int *, flags, 0);
+      for (unsigned turn = 0; !__atomic_load_n(flags, __ATOMIC_ACQUIRE); turn++) CALL->yield(i, 13, turn);
     } KERNEL(warps) {
       ARG(long *, x, 0);
       CALL->warps(i, 4, warp_body, x + i->pid[0] * 8);
@@ -78,8 +81,8 @@ static const char KERNELS[] = RT_TEST_SOURCE(
       for (long k = 0; k < 20000000; k++) *x = k;
     });
 static const char *const NAMES[] = {"add",  "count", "chain", "backwards", "warps", "early",
-                                    "lost", "check", "say",   "peer",      "slow",  NULL};
-static const char WAITING[] = "chain backwards warps early lost";
+                                    "lost", "check", "say",   "peer",      "slow", "poll", NULL};
+static const char WAITING[] = "chain backwards warps early lost poll";
 
 typedef struct World {
   Arena arena;
@@ -267,6 +270,33 @@ static void test_deadline(void **state) {
   OK(rt_stream_sync(g.stream, &error));
   assert_int_equal(total, 100);
   rt_kernel_destroy(lost);
+  rt_kernel_destroy(count);
+  rig_down(&g);
+}
+
+// A loop that polls by hand has the deadline too, and leaves the worker to others meanwhile.
+static void test_polling_loop(void **state) {
+  (void)state;
+  Rig g = rig_up(1, 100, 0);
+  RtKernel *poll = load(&g, "poll"), *count = load(&g, "count");
+  RtStream *other;
+  OK(rt_stream_create(g.rank, "other", &other, &error));
+  int flag = 0;
+  long total = 0;
+  OK(RT_TEST_LAUNCH(poll, g.stream, 3, &error, rt_test_ptr(&flag)));
+  OK(RT_TEST_LAUNCH(count, other, 50, &error, rt_test_ptr(&total)));
+  OK(rt_stream_sync(other, &error));
+  assert_int_equal(total, 50);
+  __atomic_store_n(&flag, 1, __ATOMIC_RELEASE);
+  OK(rt_stream_sync(g.stream, &error));
+  __atomic_store_n(&flag, 0, __ATOMIC_RELEASE);
+  OK(RT_TEST_LAUNCH(poll, g.stream, 3, &error, rt_test_ptr(&flag)));
+  assert_int_equal(rt_stream_sync(g.stream, &error), ST_DEADLINE);
+  expect_text(error.text,
+              "at kernels/demo.py:113:5: a polling loop went on for longer than the deadline of 0.1 s");
+  OK(rt_recover(g.rank, &error));
+  rt_stream_destroy(other);
+  rt_kernel_destroy(poll);
   rt_kernel_destroy(count);
   rig_down(&g);
 }
@@ -537,6 +567,7 @@ int main(void) {
       cmocka_unit_test(test_warps),
       cmocka_unit_test(test_deadline),
       cmocka_unit_test(test_assert),
+      cmocka_unit_test(test_polling_loop),
       cmocka_unit_test(test_print),
       cmocka_unit_test(test_bad_peer),
       cmocka_unit_test(test_budget),
