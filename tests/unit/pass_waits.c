@@ -149,25 +149,27 @@ static void test_same_results(void **state) {
 }
 
 // The signal goes to another word: whoever waits says for which.
+static void hang_is_reported(const char *exchange) {
+  Arena a;
+  TEST_ARENA(a);
+  Diags d;
+  World *w = arena_new(&a, World);
+  const char *finding;
+  char *text = arena_strdup(&a, exchange);
+  memcpy(strstr(text, "store %flag, %v"), "store %lock, %v", 15); // the signal goes astray
+  IrModule *m = parse(&a, &d, text);
+  assert_int_not_equal(run(&a, m, w, 1, INSTANCES, &finding), ST_OK);
+  const PassConfig c = {.diags = &d, .verify = true};
+  assert_int_equal(pass_run(m, PASS_INTERP, &c), ST_OK);
+  *w = (World){0};
+  assert_int_equal(run(&a, m, w, 1, INSTANCES, &finding), ST_DEADLINE);
+  if (!strstr(finding, "flag")) fail_msg("no name in: %s", finding);
+  arena_free(&a);
+}
+
 static void test_hangs_are_reported(void **state) {
   (void)state;
-  for (size_t i = 0; i < DT_COUNTOF(exchanges); i++) {
-    Arena a;
-    TEST_ARENA(a);
-    Diags d;
-    World *w = arena_new(&a, World);
-    const char *finding;
-    char *text = arena_strdup(&a, exchanges[i]);
-    memcpy(strstr(text, "store %flag, %v"), "store %lock, %v", 15); // the signal goes astray
-    IrModule *m = parse(&a, &d, text);
-    assert_int_not_equal(run(&a, m, w, 1, INSTANCES, &finding), ST_OK);
-    const PassConfig c = {.diags = &d, .verify = true};
-    assert_int_equal(pass_run(m, PASS_INTERP, &c), ST_OK);
-    *w = (World){0};
-    assert_int_equal(run(&a, m, w, 1, INSTANCES, &finding), ST_DEADLINE);
-    if (!strstr(finding, "flag")) fail_msg("no name in: %s", finding);
-    arena_free(&a);
-  }
+  for (size_t i = 0; i < DT_COUNTOF(exchanges); i++) hang_is_reported(exchanges[i]);
 }
 
 int main(void) {
