@@ -191,31 +191,28 @@ static void test_branches(void **state) {
 }
 
 // What cannot be compiled is a diagnostic, and nothing is written.
+static void is_refused(const char *text, const char *cpu, const char *says) {
+  Code c = {0};
+  if (ESCAPE_TRY(&c.escape)) fail_msg("%s", c.escape.message);
+  code_parse(&c, text);
+  const TargetOptions o = {.cpu = cpu, .opt = 1};
+  assert_int_not_equal(target_compile(c.module, &o, &c.arena, &c.diags, &c.image), ST_OK);
+  assert_null(c.image);
+  assert_int_equal(c.diags.errors, 1);
+  const char *said = diags_render(&c.diags, &c.arena);
+  if (!strstr(said, says)) fail_msg("said: %s", said);
+  code_free(&c);
+}
+
 static void test_refused(void **state) {
   (void)state;
-  static const struct {
-    const char *text, *cpu, *says;
-  } cases[] = {
-      {"module stage=tile warps=4 stages=1 lanes=32\nkernel @k() {\n  return\n}\n", NULL, "another stage"},
-      {"module stage=placed warps=4 stages=1 lanes=32\n", NULL, "no kernel"},
-      {"module stage=placed warps=4 stages=1 lanes=32\nkernel @k() {\n  return\n}\n", "pentium",
-       "unknown CPU 'pentium'"},
-      {"module stage=placed warps=4 stages=1 lanes=32\nkernel @k() {\n"
-       "  %m = mem_alloc {offset=4} : memdesc<4xi32, scratch>\n  return\n}\n",
-       NULL, "not aligned"},
-  };
-  for (size_t k = 0; k < DT_COUNTOF(cases); k++) {
-    Code c = {0};
-    if (ESCAPE_TRY(&c.escape)) fail_msg("%s", c.escape.message);
-    code_parse(&c, cases[k].text);
-    const TargetOptions o = {.cpu = cases[k].cpu, .opt = 1};
-    assert_int_not_equal(target_compile(c.module, &o, &c.arena, &c.diags, &c.image), ST_OK);
-    assert_null(c.image);
-    assert_int_equal(c.diags.errors, 1);
-    const char *said = diags_render(&c.diags, &c.arena);
-    if (!strstr(said, cases[k].says)) fail_msg("said: %s", said);
-    code_free(&c);
-  }
+  is_refused("module stage=tile warps=4 stages=1 lanes=32\nkernel @k() {\n  return\n}\n", NULL, "another stage");
+  is_refused("module stage=placed warps=4 stages=1 lanes=32\n", NULL, "no kernel");
+  is_refused("module stage=placed warps=4 stages=1 lanes=32\nkernel @k() {\n  return\n}\n", "pentium",
+             "unknown CPU 'pentium'");
+  is_refused("module stage=placed warps=4 stages=1 lanes=32\nkernel @k() {\n"
+             "  %m = mem_alloc {offset=4} : memdesc<4xi32, scratch>\n  return\n}\n",
+             NULL, "not aligned");
 }
 
 static void test_texts(void **state) {
