@@ -206,7 +206,8 @@ static void is_refused(const char *text, const char *cpu, const char *says) {
 
 static void test_refused(void **state) {
   (void)state;
-  is_refused("module stage=tile warps=4 stages=1 lanes=32\nkernel @k() {\n  return\n}\n", NULL, "another stage");
+  is_refused("module stage=tile warps=4 stages=1 lanes=32\nkernel @k() {\n  return\n}\n", NULL,
+             "another stage");
   is_refused("module stage=placed warps=4 stages=1 lanes=32\n", NULL, "no kernel");
   is_refused("module stage=placed warps=4 stages=1 lanes=32\nkernel @k() {\n  return\n}\n", "pentium",
              "unknown CPU 'pentium'");
