@@ -13,12 +13,12 @@ static const struct {
 
 static const char *const ast_op_texts[] = {
 #define AOP(name, text) text,
-    AST_OPS(AOP)
+#include "front/astops.def"
 #undef AOP
 };
 static const char *const ast_op_names[] = {
 #define AOP(name, text) #name,
-    AST_OPS(AOP)
+#include "front/astops.def"
 #undef AOP
 };
 

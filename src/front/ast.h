@@ -13,17 +13,9 @@ typedef enum AstKind {
 #undef AST
 } AstKind;
 
-// Operators: AOP(name, spelling). Binary arithmetic comes first, in the order of AstOp's tests below.
-#define AST_OPS(AOP) \
-  AOP(Add, "+") \
-  AOP(Sub, "-") AOP(Mul, "*") AOP(Div, "/") AOP(FloorDiv, "//") AOP(Mod, "%") AOP(Pow, "**") \
-      AOP(MatMul, "@") AOP(BitAnd, "&") AOP(BitOr, "|") AOP(BitXor, "^") AOP(Shl, "<<") AOP(Shr, ">>") \
-          AOP(Eq, "==") AOP(Ne, "!=") AOP(Lt, "<") AOP(Le, "<=") AOP(Gt, ">") AOP(Ge, ">=") AOP(Is, "is") \
-              AOP(IsNot, "is not") AOP(In, "in") AOP(NotIn, "not in") AOP(And, "and") AOP(Or, "or") \
-                  AOP(Not, "not") AOP(Neg, "-") AOP(Pos, "+") AOP(Invert, "~")
 typedef enum AstOp {
 #define AOP(name, text) AOP_##name,
-  AST_OPS(AOP)
+#include "front/astops.def"
 #undef AOP
 } AstOp;
 static inline bool ast_op_compares(AstOp op) { return op >= AOP_Eq && op <= AOP_Ge; }

@@ -12,66 +12,26 @@
 
 extern const TSLanguage *tree_sitter_python(void);
 
-// Node types of the grammar that are told apart here. Others become AST_Other.
-#define TS_KINDS(T) \
-  T(module) \
-  T(comment) \
-  T(block) T(identifier) T(integer) T(float) T(string) T(concatenated_string) T(string_start) T( \
-      string_content) T(string_end) T(interpolation) T(format_specifier) T(format_expression) \
-      T(type_conversion) T(true) T(false) T(none) T(ellipsis) T(tuple) T(list) T(set) T(dictionary) T( \
-          pair) T(dictionary_splat) T(list_splat) T(parenthesized_expression) T(parenthesized_list_splat) \
-          T(attribute) T(subscript) T(slice) T(call) T(argument_list) T(keyword_argument) T( \
-              unary_operator) T(not_operator) T(binary_operator) T(boolean_operator) T(comparison_operator) \
-              T(conditional_expression) T(lambda) T(named_expression) T(list_comprehension) T( \
-                  generator_expression) T(set_comprehension) T(dictionary_comprehension) T(for_in_clause) \
-                  T(if_clause) T(expression_list) T(pattern_list) T(tuple_pattern) T(list_pattern) T( \
-                      list_splat_pattern) T(dictionary_splat_pattern) T(type) T(await) T(yield) \
-                      T(expression_statement) T(assignment) T(augmented_assignment) T(if_statement) T( \
-                          elif_clause) T(else_clause) T(for_statement) T(while_statement) T(with_statement) \
-                          T(with_clause) T(with_item) T(as_pattern) T(as_pattern_target) T(return_statement) \
-                              T(break_statement) T(continue_statement) T(pass_statement) T(assert_statement) \
-                                  T(raise_statement) T(try_statement) T(except_clause) \
-                                      T(except_group_clause) T(finally_clause) T(global_statement) \
-                                          T(nonlocal_statement) T(delete_statement) T(print_statement) T( \
-                                              exec_statement) T(match_statement) T(type_alias_statement) \
-                                              T(function_definition) T(decorated_definition) T(decorator) \
-                                                  T(class_definition) T(parameters) T(lambda_parameters) \
-                                                      T(typed_parameter) T(default_parameter) \
-                                                          T(typed_default_parameter) T(keyword_separator) \
-                                                              T(positional_separator) T(import_statement) \
-                                                                  T(import_from_statement) \
-                                                                      T(future_import_statement) \
-                                                                          T(relative_import) \
-                                                                              T(import_prefix) \
-                                                                                  T(dotted_name) \
-                                                                                      T(aliased_import) \
-                                                                                          T(wildcard_import)
 typedef enum TsKind {
   TS_unknown,
-#define T(name) TS_##name,
-  TS_KINDS(T)
-#undef T
-      TS_COUNT
+#define KIND(name) TS_##name,
+#include "front/grammar.def"
+#undef KIND
+  TS_COUNT
 } TsKind;
-static const char *const ts_kind_names[] = {"",
-#define T(name) #name,
-                                            TS_KINDS(T)
-#undef T
+static const char *const ts_kind_names[] = {
+    "",
+#define KIND(name) #name,
+#include "front/grammar.def"
+#undef KIND
 };
 
-#define TS_FIELDS(F) \
-  F(name) \
-  F(value) \
-  F(left) F(right) F(type) F(condition) F(consequence) F(alternative) F(body) F(parameters) F(return_type) \
-      F(function) F(arguments) F(object) F(attribute) F(subscript) F(operator) F(operators) F(argument) \
-          F(alias) F(module_name) F(definition) F(superclasses) F(expression) F(type_conversion) \
-              F(format_specifier) F(cause)
 typedef enum TsField {
   TF_none,
-#define F(name) TF_##name,
-  TS_FIELDS(F)
-#undef F
-      TF_COUNT
+#define FIELD(name) TF_##name,
+#include "front/grammar.def"
+#undef FIELD
+  TF_COUNT
 } TsField;
 
 typedef struct Conv {
@@ -1140,13 +1100,13 @@ static Status convert(Conv *c, TSNode root, Node **module) {
     for (int k = 1; k < TS_COUNT; k++)
       if (!strcmp(name, ts_kind_names[k])) c->kinds[s] = (uint8_t)k;
   }
-#define F(name) \
+#define FIELD(name) \
   { \
     const TSFieldId id = ts_language_field_id_for_name(lang, #name, (uint32_t)strlen(#name)); \
     if (id) c->fields[id] = TF_##name; \
   }
-  TS_FIELDS(F)
-#undef F
+#include "front/grammar.def"
+#undef FIELD
   c->fields[0] = TF_none;
   if (ts_node_has_error(root)) {
     report_syntax_error(c, root);
