@@ -189,7 +189,38 @@ static void lower_choice(Lower *l, const IrOp *op) {
   }
 }
 
-// The next index is compared as a distance, so that no bound is too large: go on while hi - i > step.
+// The most that an integer can be, as far as it is easily seen; INT64_MAX where it is not.
+int64_t lower_upper_bound(const IrValue *v, int depth) {
+  int64_t c;
+  if (ir_const_int(v, &c)) return c;
+  const IrOp *op = v->def;
+  if (!op || depth > 8) return INT64_MAX;
+  switch (op->kind) {
+  case OP_ext_s: return lower_upper_bound(ir_operand(op, 0), depth + 1);
+  case OP_trunc: { // of what is known to fit: not negative, and not too large
+    const IrOp *from = ir_operand(op, 0)->def;
+    const int64_t b = lower_upper_bound(ir_operand(op, 0), depth + 1);
+    const bool positive = from && from->kind == OP_max_s &&
+                          ((ir_const_int(ir_operand(from, 0), &c) && c >= 0) ||
+                           (ir_const_int(ir_operand(from, 1), &c) && c >= 0));
+    return positive && b <= INT32_MAX && ir_dtypes[ir_result(op, 0)->type->dtype].bits >= 32 ? b : INT64_MAX;
+  }
+  case OP_and: // low bits cleared: not more than before; high bits cleared: not more than the mask
+    if (!ir_const_int(ir_operand(op, 1), &c)) return INT64_MAX;
+    return c < 0 ? lower_upper_bound(ir_operand(op, 0), depth + 1) : c;
+  case OP_max_s:
+  case OP_min_s:
+  case OP_select: {
+    const uint32_t first = op->kind == OP_select;
+    const int64_t a = lower_upper_bound(ir_operand(op, first), depth + 1);
+    const int64_t b = lower_upper_bound(ir_operand(op, first + 1), depth + 1);
+    return (op->kind == OP_min_s) == (a < b) ? a : b;
+  }
+  default: return INT64_MAX;
+  }
+}
+
+// Where the index after the last could wrap, what is compared is the distance: go on while hi - i > step.
 static void lower_for(Lower *l, const IrOp *op) {
   const uint32_t n = op->nresults;
   V lo = lower_operand(l, op, 0), hi = lower_operand(l, op, 1), step = lower_operand(l, op, 2);
@@ -219,11 +250,15 @@ static void lower_for(Lower *l, const IrOp *op) {
   }
   region(l, op->regions[0]);
   yielded(l, op->regions[0], 0, next, n);
-  const V left = down ? lower_sub(l, i, hi) : lower_sub(l, hi, i);
-  const V width = down ? LLVMConstInt(LLVMTypeOf(lo), -(uint64_t)s, false) : step;
-  const V more = lower_icmp(l, LLVMIntUGT, left, width);
   // Used only where `more` holds, so it cannot wrap there.
   const V after = uns ? LLVMBuildAdd(l->b, i, step, "") : LLVMBuildNSWAdd(l->b, i, step, "");
+  V more;
+  if (known && !down && !uns && (s == 1 || lower_upper_bound(ir_operand(op, 1), 0) <= INT32_MAX - s)) {
+    more = lower_icmp(l, LLVMIntSLT, after, hi);
+  } else {
+    const V left = down ? lower_sub(l, i, hi) : lower_sub(l, hi, i);
+    more = lower_icmp(l, LLVMIntUGT, left, down ? LLVMConstInt(LLVMTypeOf(lo), -(uint64_t)s, false) : step);
+  }
   const LLVMBasicBlockRef latch = lower_here(l);
   LLVMBuildCondBr(l->b, more, head, exit);
   incoming(i, after, latch);

@@ -214,34 +214,14 @@ static void lower_load_vec(Lower *l, const IrOp *op) {
 
 // Past the caches or not: where the author says so, or where the whole launch writes more through this op than the last
 // cache holds. What one instance writes is bounded from the loops around the op; a bound that is not known counts as 1.
-static uint64_t upper_bound(const IrValue *v, int depth) {
-  int64_t c;
-  if (ir_const_int(v, &c)) return c > 0 ? (uint64_t)c : 0;
-  const IrOp *op = v->def;
-  if (!op || depth > 8) return UINT64_MAX;
-  switch (op->kind) {
-  case OP_ext_s:
-  case OP_trunc:
-  case OP_and: return upper_bound(ir_operand(op, 0), depth + 1);
-  case OP_max_s:
-  case OP_min_s:
-  case OP_select: {
-    const uint32_t first = op->kind == OP_select;
-    const uint64_t a = upper_bound(ir_operand(op, first), depth + 1),
-                   b = upper_bound(ir_operand(op, first + 1), depth + 1);
-    return (op->kind == OP_min_s) == (a < b) ? a : b;
-  }
-  default: return UINT64_MAX;
-  }
-}
 static uint64_t bytes_written(const IrOp *op, const IrType *t) {
   uint64_t n = (uint64_t)ir_type_elems(t) * elem_bytes(t);
   for (const IrOp *up = op->parent->owner; up; up = up->parent->owner) {
     if (up->kind == OP_warp_for) return 0;
     int64_t step;
     if (up->kind != OP_for || !ir_const_int(ir_operand(up, 2), &step) || step <= 0) continue;
-    const uint64_t hi = upper_bound(ir_operand(up, 1), 0);
-    if (hi < 1u << 30) n *= bits_div_up(hi, (uint64_t)step);
+    const int64_t hi = lower_upper_bound(ir_operand(up, 1), 0);
+    if (hi > 0 && hi < 1 << 30) n *= bits_div_up((uint64_t)hi, (uint64_t)step);
     if (n >> 32) break;
   }
   return n;

@@ -16,7 +16,7 @@
 #include "target/target.h"
 
 #define LOWER_WARP_NAME "ditron.warp" // of a kernel's part that runs as a function of its own
-enum { LOWER_MAX_LANES = 256 }; // of a vector; longer ones are refused
+enum { LOWER_MAX_LANES = 256 };       // of a vector; longer ones are refused
 
 typedef LLVMValueRef V;
 typedef LLVMTypeRef T;
@@ -83,6 +83,8 @@ void lower_result(Lower *l, const IrOp *op, V x);
 T lower_scalar_type(const Lower *l, const IrType *t); // of one element
 T lower_type(const Lower *l, const IrType *t);
 T lower_dtype(const Lower *l, IrDtype d);
+int64_t lower_upper_bound(const IrValue *v,
+                          int depth); // of an integer; INT64_MAX: not known. Start with depth 0
 uint32_t lower_site(Lower *l, const IrOp *op, const char *what, const char *fmt);
 V lower_alloca(Lower *l, T t, uint32_t align); // in the entry block
 LLVMBasicBlockRef lower_new_block(Lower *l, const char *name);
@@ -164,8 +166,9 @@ V lower_to_memory(Lower *l, V x, const IrType *elem);
 T lower_memory_type(const Lower *l, const IrType *t); // of an element: i8 for i1
 V lower_memdesc(Lower *l, const IrValue *m);          // address of its first element
 V lower_scratch(Lower *l, uint64_t bytes);            // in the arena; shared by all ops that ask
-void lower_yield(Lower *l, const IrOp *loop, LLVMValueRef turn); // lets others run; the runtime checks deadline and abort
-void lower_nt_fence(Lower *l); // before anything that publishes
+void lower_yield(Lower *l, const IrOp *loop,
+                 LLVMValueRef turn); // lets others run; the runtime checks deadline and abort
+void lower_nt_fence(Lower *l);       // before anything that publishes
 V lower_rmw(Lower *l, IrRmw rmw, IrDtype d, V p, V x, LLVMAtomicOrdering order);
 LLVMAtomicOrdering lower_order(IrOrder o);
 V lower_math_call(Lower *l, IrMath fn, V x, V y); // f32 or f64
