@@ -46,8 +46,7 @@ int main(int argc, char **argv) {
   }
   for (int i = 0; i < NCOMMANDS; i++)
     if (strcmp(name, commands[i].name) == 0) return finish(commands[i].run(argc - 2, argv + 2));
-  fprintf(stderr, "ditron: no command '%s'\n\n", name);
-  help(stderr);
+  cli_fail("no command '%s'; `ditron --help` lists them", name);
   return 2;
 }
 
@@ -87,7 +86,7 @@ int cli_failed(dt_context *c, const char *what, dt_status s) {
 void cli_remarks(dt_context *c) { fputs(dt_remarks(c), stderr); }
 
 dt_status cli_no(dt_context *c, dt_status s, const char *fmt, ...) {
-  char text[2048];
+  char text[8192]; // a file's name is at most 4096 and then a reason
   va_list ap;
   va_start(ap, fmt);
   vsnprintf(text, sizeof text, fmt, ap);

@@ -68,8 +68,8 @@ static dt_status entry(dt_context *c, const char *text, CliSig *sig) {
     if (ok) arg->value = dt_ptr(d, divisor % 16 == 0 ? NULL : (void *)(uintptr_t)1);
   } else if (strncmp(p, "desc(", 5) == 0) {
     ok = desc_of(p + 5, sig, &arg->value);
-  } else if (type_of(p, &d, &divisor)) {
-    ok = scalar_of(d, divisor, &arg->value);
+  } else if (cli_dtype(p, strcspn(p, ":")) >= 0) {
+    ok = type_of(p, &d, &divisor) && scalar_of(d, divisor, &arg->value);
   } else {
     free(v->name);
     dt_status st = cli_value(c, text, 0, v);
