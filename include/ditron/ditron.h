@@ -215,7 +215,8 @@ DT_API dt_status dt_barrier(dt_rank *r);
 DT_API const char *dt_team_report(const dt_team *t);
 /* Makes a team usable again after such a failure: collective, all streams idle. DT_PEER_LOST stays. */
 DT_API dt_status dt_team_recover(dt_rank *r);
-/* Runs fn(rank, user) on one new thread for each local rank and joins them; the first failure wins. */
+/* Runs fn(rank, user) on one new thread for each local rank and joins them; the first failure wins. The threads' error and
+ * remarks become the caller's. */
 DT_API dt_status dt_team_run(dt_team *t, dt_status (*fn)(dt_rank *r, void *user), void *user);
 DT_API void dt_team_trace(dt_team *t, bool on);              /* starts or stops recording on this process's ranks */
 DT_API void dt_trace_mark(dt_rank *r, const char *text);     /* a point in the timeline, for people */

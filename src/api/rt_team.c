@@ -70,6 +70,7 @@ typedef struct RunOnRanks {
   dt_team *team;
   dt_status (*fn)(dt_rank *r, void *user);
   void *user;
+  char **remarks; // [nranks]: what each rank's thread leaves behind
 } RunOnRanks;
 
 static Status run_one(RtRank *rt, void *user, RtError *e) {
@@ -85,6 +86,8 @@ static Status run_one(RtRank *rt, void *user, RtError *e) {
       memcpy(e->text, text, n);
       e->text[n] = 0;
     }
+    const char *remarks = dt_remarks(run->team->context);
+    run->remarks[i] = *remarks ? strdup(remarks) : NULL;
     return (Status)st;
   }
   return ST_INTERNAL;
@@ -92,8 +95,15 @@ static Status run_one(RtRank *rt, void *user, RtError *e) {
 
 dt_status dt_team_run(dt_team *t, dt_status (*fn)(dt_rank *r, void *user), void *user) {
   RtError e;
-  RunOnRanks run = {t, fn, user};
-  return api_rt(t->context, rt_team_run(t->rt, run_one, &run, &e), &e);
+  RunOnRanks run = {t, fn, user, calloc((size_t)t->nranks, sizeof(char *))};
+  if (!run.remarks) return api_fail(t->context, ST_NO_MEMORY, "out of memory");
+  const Status s = rt_team_run(t->rt, run_one, &run, &e);
+  for (int i = 0; i < t->nranks; i++) {
+    if (run.remarks[i]) api_remark(t->context, run.remarks[i]);
+    free(run.remarks[i]);
+  }
+  free(run.remarks);
+  return api_rt(t->context, s, &e);
 }
 
 void dt_team_trace(dt_team *t, bool on) { rt_trace_enable(t->rt, on); }

@@ -36,4 +36,8 @@ BenchPeer *bench_peer_open(const BenchCase *c, int threads, const char **name);
 double bench_peer_ms(BenchPeer *p, int times); // mean of `times` runs back to back
 void bench_peer_close(BenchPeer *p);
 
+// ---- bench_host.c: what the host pays, `launch` and `compile` --------------------------------------------------------
+bool bench_is_host(const char *name);
+int bench_host(dt_context *c, const char *name, int rounds, bool json); // the exit code
+
 #endif

@@ -291,7 +291,9 @@ static int run_shapes(Bench *b, const char *path) {
     char *hash = strchr(line, '#');
     if (hash) *hash = 0;
     if (strspn(line, " \t\r\n") == strlen(line)) continue;
-    if (sscanf(line, "%lld %lld %lld", &m, &n, &k) < 1 || m < 1 || n < 1 || k < 1) {
+    int end[3] = {0};
+    int got = sscanf(line, "%lld %n%lld %n%lld %n", &m, &end[0], &n, &end[1], &k, &end[2]);
+    if (got < 1 || line[end[got - 1]] || m < 1 || n < 1 || k < 1) {
       code = cli_fail("%s: '%s' is not a shape (M N K, each at least 1)", path, strtok(line, "\r\n"));
       break;
     }
@@ -332,7 +334,7 @@ int cmd_bench(int argc, char **argv) {
   int over = cli_parse("bench", options, sizeof options / sizeof options[0], argc, argv, &rest);
   if (over) return over - 1;
   if (rest.n != 1)
-    return cli_usage("bench", "%s operator? `ditron info` lists them", rest.n ? "one" : "which");
+    return cli_usage("bench", "%s operator? `ditron info` lists them; or launch, compile", rest.n ? "one" : "which");
   if (!cli_traces_named("bench", &b->traces)) return 2;
   if (target && strcmp(target, "cpu") != 0 && strcmp(target, "x86") != 0 && strcmp(target, "host") != 0)
     return cli_usage("bench", "no device '%s' here; `ditron info` lists them", target);
@@ -345,7 +347,9 @@ int cmd_bench(int argc, char **argv) {
   dt_status st;
   if (b->pack_path && (st = dt_pack_open(b->context, b->pack_path, &b->pack)) != DT_OK)
     return cli_failed(b->context, b->pack_path, st);
-  int code = shapes ? run_shapes(b, shapes) : run_case(b, true);
+  int code = bench_is_host(b->c.op) ? bench_host(b->context, b->c.op, (int)b->rounds, b->json)
+             : shapes               ? run_shapes(b, shapes)
+                                    : run_case(b, true);
   cli_remarks(b->context);
   dt_pack_destroy(b->pack);
   dt_context_destroy(b->context);
