@@ -84,20 +84,33 @@ void interp_narrow(IrDtype d, void *r, const float *a, size_t n) {
   }
 
 // Integers: FROM and TO are storage types; u1 and s1 are the one-bit integer read unsigned and signed.
+// clang-format off
 #define INT_FROM(X) \
   X(u1, uint8_t, a) \
   X(s1, uint8_t, -(int)a) \
-  X(u8, uint8_t, a) X(s8, int8_t, a) X(u16, uint16_t, a) X(s16, int16_t, a) X(u32, uint32_t, a) \
-      X(s32, int32_t, a) X(u64, uint64_t, a) X(s64, int64_t, a)
+  X(u8, uint8_t, a) \
+  X(s8, int8_t, a) \
+  X(u16, uint16_t, a) \
+  X(s16, int16_t, a) \
+  X(u32, uint32_t, a) \
+  X(s32, int32_t, a) \
+  X(u64, uint64_t, a) \
+  X(s64, int64_t, a)
+// clang-format on
+// clang-format off
 #define X(f, T, e) \
   CONV(k_##f##_to_i8, T, uint8_t, e) \
   CONV(k_##f##_to_i16, T, uint16_t, e) \
-  CONV(k_##f##_to_i32, T, uint32_t, e) CONV(k_##f##_to_i64, T, uint64_t, e) CONV( \
-      k_##f##_to_i1, T, uint8_t, (e)&1) CONV(k_##f##_to_f32, T, float, e) CONV(k_##f##_to_f64, T, double, e) \
-      CONV(k_##f##_to_f16, T, uint16_t, f16_from_f32(interp_f32_odd((long double)(e)))) \
-          CONV(k_##f##_to_bf16, T, uint16_t, bf16_from_f32(interp_f32_odd((long double)(e)))) \
-              CONV(k_##f##_to_f8e4m3, T, uint8_t, f8e4m3_from_f32(interp_f32_odd((long double)(e)))) \
-                  CONV(k_##f##_to_f8e5m2, T, uint8_t, f8e5m2_from_f32(interp_f32_odd((long double)(e))))
+  CONV(k_##f##_to_i32, T, uint32_t, e) \
+  CONV(k_##f##_to_i64, T, uint64_t, e) \
+  CONV(k_##f##_to_i1, T, uint8_t, (e) & 1) \
+  CONV(k_##f##_to_f32, T, float, e) \
+  CONV(k_##f##_to_f64, T, double, e) \
+  CONV(k_##f##_to_f16, T, uint16_t, f16_from_f32(interp_f32_odd((long double)(e)))) \
+  CONV(k_##f##_to_bf16, T, uint16_t, bf16_from_f32(interp_f32_odd((long double)(e)))) \
+  CONV(k_##f##_to_f8e4m3, T, uint8_t, f8e4m3_from_f32(interp_f32_odd((long double)(e)))) \
+  CONV(k_##f##_to_f8e5m2, T, uint8_t, f8e5m2_from_f32(interp_f32_odd((long double)(e))))
+// clang-format on
 INT_FROM(X)
 #undef X
 
@@ -108,26 +121,34 @@ static int64_t to_s(double x, double lo, double hi, int64_t top) {
 static uint64_t to_u(double x, double hi, uint64_t top) {
   return x != x || x <= 0 ? 0 : x >= hi ? top : (uint64_t)x;
 }
+// clang-format off
 #define FLT_FROM(X) \
   X(f16, uint16_t, (double)f16_to_f32(a)) \
   X(bf16, uint16_t, (double)bf16_to_f32(a)) \
-  X(f8e4m3, uint8_t, (double)f8e4m3_to_f32(a)) X(f8e5m2, uint8_t, (double)f8e5m2_to_f32(a)) \
-      X(f32, float, (double)a) X(f64, double, a)
+  X(f8e4m3, uint8_t, (double)f8e4m3_to_f32(a)) \
+  X(f8e5m2, uint8_t, (double)f8e5m2_to_f32(a)) \
+  X(f32, float, (double)a) \
+  X(f64, double, a)
+// clang-format on
+// clang-format off
 #define X(f, T, e) \
   CONV(k_##f##_to_s1, T, uint8_t, to_s(e, -1, 0, 0) & 1) \
   CONV(k_##f##_to_s8, T, int8_t, to_s(e, -128, 127, 127)) \
-  CONV(k_##f##_to_s16, T, int16_t, to_s(e, -32768, 32767, 32767)) CONV( \
-      k_##f##_to_s32, T, int32_t, to_s(e, -2147483648.0, 2147483647.0, 2147483647)) \
-      CONV(k_##f##_to_s64, T, int64_t, to_s(e, -0x1p63, 0x1p63, INT64_MAX)) CONV( \
-          k_##f##_to_u1, T, uint8_t, to_u(e, 1, 1)) CONV(k_##f##_to_u8, T, uint8_t, to_u(e, 255, 255)) \
-          CONV(k_##f##_to_u16, T, uint16_t, to_u(e, 65535, 65535)) CONV(k_##f##_to_u32, T, uint32_t, \
-                                                                        to_u(e, 4294967295.0, 4294967295u)) \
-              CONV(k_##f##_to_u64, T, uint64_t, to_u(e, 0x1p64, UINT64_MAX)) \
-                  CONV(k_##f##_to_f32, T, float, e) CONV(k_##f##_to_f64, T, double, e) \
-                      CONV(k_##f##_to_f16, T, uint16_t, f16_from_f32(interp_f32_odd(e))) \
-                          CONV(k_##f##_to_bf16, T, uint16_t, bf16_from_f32(interp_f32_odd(e))) \
-                              CONV(k_##f##_to_f8e4m3, T, uint8_t, f8e4m3_from_f32(interp_f32_odd(e))) \
-                                  CONV(k_##f##_to_f8e5m2, T, uint8_t, f8e5m2_from_f32(interp_f32_odd(e)))
+  CONV(k_##f##_to_s16, T, int16_t, to_s(e, -32768, 32767, 32767)) \
+  CONV(k_##f##_to_s32, T, int32_t, to_s(e, -2147483648.0, 2147483647.0, 2147483647)) \
+  CONV(k_##f##_to_s64, T, int64_t, to_s(e, -0x1p63, 0x1p63, INT64_MAX)) \
+  CONV(k_##f##_to_u1, T, uint8_t, to_u(e, 1, 1)) \
+  CONV(k_##f##_to_u8, T, uint8_t, to_u(e, 255, 255)) \
+  CONV(k_##f##_to_u16, T, uint16_t, to_u(e, 65535, 65535)) \
+  CONV(k_##f##_to_u32, T, uint32_t, to_u(e, 4294967295.0, 4294967295u)) \
+  CONV(k_##f##_to_u64, T, uint64_t, to_u(e, 0x1p64, UINT64_MAX)) \
+  CONV(k_##f##_to_f32, T, float, e) \
+  CONV(k_##f##_to_f64, T, double, e) \
+  CONV(k_##f##_to_f16, T, uint16_t, f16_from_f32(interp_f32_odd(e))) \
+  CONV(k_##f##_to_bf16, T, uint16_t, bf16_from_f32(interp_f32_odd(e))) \
+  CONV(k_##f##_to_f8e4m3, T, uint8_t, f8e4m3_from_f32(interp_f32_odd(e))) \
+  CONV(k_##f##_to_f8e5m2, T, uint8_t, f8e5m2_from_f32(interp_f32_odd(e)))
+// clang-format on
 FLT_FROM(X)
 #undef X
 

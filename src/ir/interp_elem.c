@@ -89,11 +89,19 @@
   OP(max_s, S, a > b ? a : b) \
   OP(min_u, U, a < b ? a : b) \
   OP(max_u, U, a > b ? a : b)
+// clang-format off
 #define CMP_OPS(OP) \
   OP(eq, U, a == b) \
   OP(ne, U, a != b) \
-  OP(slt, S, a < b) OP(sle, S, a <= b) OP(sgt, S, a > b) OP(sge, S, a >= b) OP(ult, U, a < b) \
-      OP(ule, U, a <= b) OP(ugt, U, a > b) OP(uge, U, a >= b)
+  OP(slt, S, a < b) \
+  OP(sle, S, a <= b) \
+  OP(sgt, S, a > b) \
+  OP(sge, S, a >= b) \
+  OP(ult, U, a < b) \
+  OP(ule, U, a <= b) \
+  OP(ugt, U, a > b) \
+  OP(uge, U, a >= b)
+// clang-format on
 
 #define TYPE_S(n) int##n##_t
 #define TYPE_U(n) uint##n##_t
@@ -148,13 +156,28 @@ DEF1(k_abs_s_32, int32_t, int32_t, a < 0 ? 0u - (uint32_t)a : (uint32_t)a)
 DEF1(k_abs_s_64, int64_t, int64_t, a < 0 ? (uint64_t)0 - (uint64_t)a : (uint64_t)a)
 
 // i1 holds 0 or 1; read as signed, 1 is -1.
+// clang-format off
 #define BIT_OPS(OP) \
   OP(add, a ^ b) \
   OP(sub, a ^ b) \
-  OP(mul, a &b) OP(div_s, a &b) OP(div_u, a &b) OP(rem_s, 0 & a & b) OP(rem_u, 0 & a & b) \
-      OP(mulhi_s, 0 & a & b) OP(mulhi_u, 0 & a & b) OP(and, a &b) OP(or, a | b) OP(xor, a ^ b) \
-          OP(shl, a & ~b & 1) OP(shr_s, (b & 0) | a) OP(shr_u, a & ~b & 1) OP(min_s, a | b) OP(max_s, a &b) \
-              OP(min_u, a &b) OP(max_u, a | b)
+  OP(mul, a & b) \
+  OP(div_s, a & b) \
+  OP(div_u, a & b) \
+  OP(rem_s, 0 & a & b) \
+  OP(rem_u, 0 & a & b) \
+  OP(mulhi_s, 0 & a & b) \
+  OP(mulhi_u, 0 & a & b) \
+  OP(and, a & b) \
+  OP(or, a | b) \
+  OP(xor, a ^ b) \
+  OP(shl, a & ~b & 1) \
+  OP(shr_s, (b & 0) | a) \
+  OP(shr_u, a & ~b & 1) \
+  OP(min_s, a | b) \
+  OP(max_s, a & b) \
+  OP(min_u, a & b) \
+  OP(max_u, a | b)
+// clang-format on
 #define OP(name, expr) DEF2(k_##name##_1, uint8_t, uint8_t, expr)
 BIT_OPS(OP)
 #undef OP
@@ -174,23 +197,17 @@ DEF2(k_cmp_sgt_1, uint8_t, uint8_t, a < b)
 DEF2(k_cmp_sge_1, uint8_t, uint8_t, a <= b)
 
 // ---- floats --------------------------------------------------------------------------------------------------------
+// clang-format off
 #define FLT_OPS(OP) \
   OP(fadd, a + b) \
   OP(fsub, a - b) \
-  OP(fmul, a *b) OP(fdiv, a / b) OP(fmin, a != a   ? b \
-                                          : b != b ? a \
-                                          : a < b  ? a \
-                                                   : b) OP(fmax, a != a   ? b \
-                                                                : b != b ? a \
-                                                                : a > b  ? a \
-                                                                         : b) OP(fmin_nan, a != a   ? a \
-                                                                                          : b != b ? b \
-                                                                                          : a < b  ? a \
-                                                                                                   : b) \
-      OP(fmax_nan, a != a   ? a \
-                   : b != b ? b \
-                   : a > b  ? a \
-                            : b)
+  OP(fmul, a * b) \
+  OP(fdiv, a / b) \
+  OP(fmin, a != a ? b : b != b ? a : a < b ? a : b) \
+  OP(fmax, a != a ? b : b != b ? a : a > b ? a : b) \
+  OP(fmin_nan, a != a ? a : b != b ? b : a < b ? a : b) \
+  OP(fmax_nan, a != a ? a : b != b ? b : a > b ? a : b)
+// clang-format on
 #define OP(name, expr) DEF2(k_##name##_f32, float, float, expr) DEF2(k_##name##_f64, double, double, expr)
 FLT_OPS(OP)
 #undef OP
@@ -201,20 +218,37 @@ DEF1(k_fneg_f64, double, double, -a)
 DEF1(k_fabs_f32, float, float, fabsf(a))
 DEF1(k_fabs_f64, double, double, fabs(a))
 
+// clang-format off
 #define FCMP_OPS(OP) \
-  OP(oeq, a == b) OP(une, a != b) OP(olt, a < b) OP(ole, a <= b) OP(ogt, a > b) OP(oge, a >= b)
+  OP(oeq, a == b) \
+  OP(une, a != b) \
+  OP(olt, a < b) \
+  OP(ole, a <= b) \
+  OP(ogt, a > b) \
+  OP(oge, a >= b)
+// clang-format on
 #define OP(name, expr) \
   DEF2(k_fcmp_##name##_f32, float, uint8_t, expr) DEF2(k_fcmp_##name##_f64, double, uint8_t, expr)
 FCMP_OPS(OP)
 #undef OP
 
+// clang-format off
 #define MATH1(OP) \
   OP(exp, expf(a), exp(a)) \
   OP(exp2, exp2f(a), exp2(a)) \
-  OP(log, logf(a), log(a)) OP(log2, log2f(a), log2(a)) OP(sin, sinf(a), sin(a)) OP(cos, cosf(a), cos(a)) \
-      OP(tanh, tanhf(a), tanh(a)) OP(erf, erff(a), erf(a)) OP(sqrt, sqrtf(a), sqrt(a)) \
-          OP(rsqrt, (float)(1.0 / sqrt((double)a)), 1.0 / sqrt(a)) OP(floor, floorf(a), floor(a)) \
-              OP(ceil, ceilf(a), ceil(a)) OP(rint, rintf(a), rint(a)) OP(trunc, truncf(a), trunc(a))
+  OP(log, logf(a), log(a)) \
+  OP(log2, log2f(a), log2(a)) \
+  OP(sin, sinf(a), sin(a)) \
+  OP(cos, cosf(a), cos(a)) \
+  OP(tanh, tanhf(a), tanh(a)) \
+  OP(erf, erff(a), erf(a)) \
+  OP(sqrt, sqrtf(a), sqrt(a)) \
+  OP(rsqrt, (float)(1.0 / sqrt((double)a)), 1.0 / sqrt(a)) \
+  OP(floor, floorf(a), floor(a)) \
+  OP(ceil, ceilf(a), ceil(a)) \
+  OP(rint, rintf(a), rint(a)) \
+  OP(trunc, truncf(a), trunc(a))
+// clang-format on
 #define OP(name, e32, e64) \
   DEF1(k_math_##name##_f32, float, float, e32) DEF1(k_math_##name##_f64, double, double, e64)
 MATH1(OP)

@@ -355,31 +355,31 @@ void interp_pool_put(World *w, void *p, size_t bytes);
 Step interp_agent_run(World *w, Agent *a, uint32_t budget);
 void interp_body_run(World *w, Agent *a, uint32_t pc); // a combine region on up to 64 lanes
 
+// clang-format off
 #define EXECS_CONTROL \
-  X(jump) \
-  X(jump_if_not) \
-  X(copy) X(for_test) X(for_next) X(tsave) X(tif) X(tset) X(trest) X(tloop) X(tfor) X(tfor_next) X(tcase) \
-      X(spin_head) X(spin) X(fork) X(join) X(fork_warps) X(fork_parts) X(part_end) X(warp_set) X(ret) \
-          X(body_end) X(switch_to)
+  X(jump) X(jump_if_not) X(copy) X(for_test) X(for_next) X(tsave) X(tif) X(tset) X(trest) X(tloop) \
+  X(tfor) X(tfor_next) X(tcase) X(spin_head) X(spin) X(fork) X(join) X(fork_warps) X(fork_parts) \
+  X(part_end) X(warp_set) X(ret) X(body_end) X(switch_to)
+// clang-format on
+// clang-format off
 #define EXECS_VALUE \
-  X(elem) \
-  X(elem_narrow) \
-  X(program_id) X(num_programs) X(rank) X(num_ranks) X(tid) X(num_threads) X(timer) X(smid) X(nd_copy) \
-      X(join_tiles) X(split_tiles) X(cat) X(gather) X(histogram) X(ramp) X(reduce) X(scan) X(dot) X(vec_get) \
-          X(vec_set) X(fcast_rtz) X(shfl) X(ballot) X(active_mask) X(from_thread) X(assume) X(print) \
-              X(assert) X(make_desc)
+  X(elem) X(elem_narrow) X(program_id) X(num_programs) X(rank) X(num_ranks) X(tid) X(num_threads) \
+  X(timer) X(smid) X(nd_copy) X(join_tiles) X(split_tiles) X(cat) X(gather) X(histogram) X(ramp) \
+  X(reduce) X(scan) X(dot) X(vec_get) X(vec_set) X(fcast_rtz) X(shfl) X(ballot) X(active_mask) \
+  X(from_thread) X(assume) X(print) X(assert) X(make_desc)
+// clang-format on
+// clang-format off
 #define EXECS_MEMORY \
-  X(load) \
-  X(store) \
-  X(rmw) X(cas) X(load_vec) X(store_vec) X(desc_load) X(desc_store) X(desc_rmw) X(mem_alloc) X(mem_view) \
-      X(mem_load) X(mem_store) X(mem_get) X(mem_set) X(dot_mem) X(mem_gather) X(mem_scatter) X(desc_base) \
-          X(desc_part)
+  X(load) X(store) X(rmw) X(cas) X(load_vec) X(store_vec) X(desc_load) X(desc_store) X(desc_rmw) \
+  X(mem_alloc) X(mem_view) X(mem_load) X(mem_store) X(mem_get) X(mem_set) X(dot_mem) X(mem_gather) \
+  X(mem_scatter) X(desc_base) X(desc_part)
+// clang-format on
+// clang-format off
 #define EXECS_DIST \
-  X(barrier) \
-  X(warp_barrier) \
-  X(fence) X(symm_at) X(wait) X(signal) X(release) X(acquire) X(put) X(put_signal) X(put_fence) X(put_quiet) \
-      X(team_barrier) X(copy_async) X(async_wait) X(mbarrier_alloc) X(mbarrier_expect) X(mbarrier_arrive) \
-          X(mbarrier_wait) X(desc_load_async) X(desc_store_async)
+  X(barrier) X(warp_barrier) X(fence) X(symm_at) X(wait) X(signal) X(release) X(acquire) X(put) \
+  X(put_signal) X(put_fence) X(put_quiet) X(team_barrier) X(copy_async) X(async_wait) X(mbarrier_alloc) \
+  X(mbarrier_expect) X(mbarrier_arrive) X(mbarrier_wait) X(desc_load_async) X(desc_store_async)
+// clang-format on
 #define X(name) Step x_##name(World *w, Agent *a, const Ins *i);
 EXECS_CONTROL EXECS_VALUE EXECS_MEMORY EXECS_DIST
 #undef X

@@ -218,7 +218,8 @@ Step x_print(World *w, Agent *a, const Ins *i) {
     if (marks > 0) {
       int len = snprintf(where, sizeof where, " idx (");
       for (uint32_t d = 0; d < first && len < (int)sizeof where; d++)
-        len += snprintf(where + len, sizeof where - (size_t)len, d ? ", %lld" : "%lld", (long long)interp_ref_int(a, o->at[d], 0));
+        len += snprintf(where + len, sizeof where - (size_t)len, d ? ", %lld" : "%lld",
+                        (long long)interp_ref_int(a, o->at[d], 0));
       if (len < (int)sizeof where) snprintf(where + len, sizeof where - (size_t)len, ")");
     }
     if (t->kind == IR_TILE) {
