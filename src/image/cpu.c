@@ -60,7 +60,8 @@ static uint64_t saved_state(void) {
 
 // Leaf 1's EBX holds what differs between the cores of one machine, so it stays out.
 uint64_t image_cpu_identity(void) {
-  static const uint32_t leaves[][2] = {{0, 0}, {1, 0}, {7, 0}, {7, 1}, {0x80000001, 0}, {0x80000002, 0}, {0x80000003, 0}, {0x80000004, 0}};
+  static const uint32_t leaves[][2] = {{0, 0},          {1, 0},          {7, 0},          {7, 1},
+                                       {0x80000001, 0}, {0x80000002, 0}, {0x80000003, 0}, {0x80000004, 0}};
   uint64_t all[DT_COUNTOF(leaves) * 2 + 1] = {saved_state()};
   for (size_t i = 0; i < DT_COUNTOF(leaves); i++) {
     uint32_t r[4] = {0};

@@ -139,8 +139,8 @@ typedef struct ImageSite { // what an AbiSite names
   const char *file;
   uint32_t line, col;
   const char *what; // a wait's label, an assert's message, a print's prefix
-  const char
-      *fmt; // print: one letter an argument: n (part of the index) t (thread) i u x f d(f64) h(f16) b(bf16) p, with width digits: "i32f32"
+  const char *
+      fmt; // print: one letter an argument: n (part of the index) t (thread) i u x f d(f64) h(f16) b(bf16) p, with width digits: "i32f32"
 } ImageSite;
 
 typedef enum ImageWait {

@@ -40,7 +40,8 @@ void rt_backoff(uint32_t *turn, uint64_t most_sleep_ns) {
 Status rt_thread_start(pthread_t *t, void *(*main)(void *), void *arg, const char *name, RtError *e) {
   sigset_t all, before; // signals are the program's own threads' business
   sigfillset(&all);
-  sigdelset(&all, SIGSEGV); // a kernel's own faults cannot be held back; the host program may have something to say
+  sigdelset(&all,
+            SIGSEGV); // a kernel's own faults cannot be held back; the host program may have something to say
   sigdelset(&all, SIGBUS);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   const int failed = pthread_create(t, NULL, main, arg);

@@ -80,8 +80,8 @@ static const char KERNELS[] = RT_TEST_SOURCE(
       ARG(volatile long *, x, 0);
       for (long k = 0; k < 20000000; k++) *x = k;
     });
-static const char *const NAMES[] = {"add",  "count", "chain", "backwards", "warps", "early",
-                                    "lost", "check", "say",   "peer",      "slow", "poll", NULL};
+static const char *const NAMES[] = {"add",   "count", "chain", "backwards", "warps", "early", "lost",
+                                    "check", "say",   "peer",  "slow",      "poll",  NULL};
 static const char WAITING[] = "chain backwards warps early lost poll";
 
 typedef struct World {
