@@ -41,11 +41,16 @@ static uint32_t pow2_divisor(int64_t n, uint32_t most) {
 
 static Plan make_plan(Lower *l, const IrOp *op) {
   const IrType *c = ir_operand(op, 0)->type, *a = ir_operand(op, 1)->type, *b = ir_operand(op, 2)->type;
-  if (c->rank != 2 || a->rank != 2 || b->rank != 2 || a->shape[1] != b->shape[0] ||
-      a->shape[0] != c->shape[0] || b->shape[1] != c->shape[1])
+  const int r = c->rank; // leading axes are batches
+  if (r < 2 || a->rank != r || b->rank != r || a->shape[r - 1] != b->shape[r - 2] ||
+      a->shape[r - 2] != c->shape[r - 2] || b->shape[r - 1] != c->shape[r - 1])
     lower_fail(l, op, ST_INTERNAL, "the shapes do not fit");
-  Plan p = {
-      .m = c->shape[0], .n = c->shape[1], .k = a->shape[1], .ct = c->dtype, .at = a->dtype, .bt = b->dtype};
+  Plan p = {.m = c->shape[r - 2],
+            .n = c->shape[r - 1],
+            .k = a->shape[r - 1],
+            .ct = c->dtype,
+            .at = a->dtype,
+            .bt = b->dtype};
   const bool ints = ir_dtypes[p.ct].cls == IR_INT;
   if (ints != (ir_dtypes[p.at].cls == IR_INT) || ints != (ir_dtypes[p.bt].cls == IR_INT))
     lower_fail(l, op, ST_UNSUPPORTED, "integers and floats mixed");
@@ -328,10 +333,38 @@ static V dot_fn(Lower *l, const Plan *p) {
   return fn;
 }
 
+// Address of matrix i of a buffer of m x n matrices.
+static V batch_at(Lower *l, V base, V i, const IrType *t) {
+  const int r = t->rank;
+  const uint64_t bytes = (uint64_t)t->shape[r - 2] * (uint64_t)t->shape[r - 1] * ir_dtypes[t->dtype].bytes;
+  V at = LLVMBuildMul(l->b, i, LLVMConstInt(l->i64, bytes, false), "");
+  return LLVMBuildGEP2(l->b, l->i8, base, &at, 1, "");
+}
+
 void x86_dot_mem(Lower *l, const IrOp *op) {
   const Plan p = make_plan(l, op);
   const V fn = dot_fn(l, &p);
   V args[] = {lower_operand(l, op, 0), lower_operand(l, op, 1), lower_operand(l, op, 2),
               lower_scratch(l, (uint64_t)(p.a_bytes + p.b_bytes))};
+  const IrType *c = ir_operand(op, 0)->type;
+  const int64_t batches = ir_type_elems(c) / (p.m * p.n);
+  if (batches == 1) {
+    LLVMBuildCall2(l->b, LLVMGlobalGetValueType(fn), fn, args, 4, "");
+    return;
+  }
+  const V zero = LLVMConstInt(l->i64, 0, false), one = LLVMConstInt(l->i64, 1, false);
+  LLVMBasicBlockRef before = LLVMGetInsertBlock(l->b), loop = lower_new_block(l, "batch"),
+                    after = lower_new_block(l, "batches");
+  LLVMBuildBr(l->b, loop);
+  LLVMPositionBuilderAtEnd(l->b, loop);
+  V i = LLVMBuildPhi(l->b, l->i64, "");
+  for (int k = 0; k < 3; k++) args[k] = batch_at(l, args[k], i, ir_operand(op, (uint32_t)k)->type);
   LLVMBuildCall2(l->b, LLVMGlobalGetValueType(fn), fn, args, 4, "");
+  V next = LLVMBuildAdd(l->b, i, one, "");
+  V starts[] = {zero, next};
+  LLVMBasicBlockRef froms[] = {before, loop};
+  LLVMAddIncoming(i, starts, froms, 2);
+  V more = LLVMBuildICmp(l->b, LLVMIntULT, next, LLVMConstInt(l->i64, (uint64_t)batches, false), "");
+  LLVMBuildCondBr(l->b, more, loop, after);
+  LLVMPositionBuilderAtEnd(l->b, after);
 }
