@@ -334,7 +334,8 @@ int cmd_bench(int argc, char **argv) {
   int over = cli_parse("bench", options, sizeof options / sizeof options[0], argc, argv, &rest);
   if (over) return over - 1;
   if (rest.n != 1)
-    return cli_usage("bench", "%s operator? `ditron info` lists them; or launch, compile", rest.n ? "one" : "which");
+    return cli_usage("bench", "%s operator? `ditron info` lists them; or launch, compile",
+                     rest.n ? "one" : "which");
   if (!cli_traces_named("bench", &b->traces)) return 2;
   if (target && strcmp(target, "cpu") != 0 && strcmp(target, "x86") != 0 && strcmp(target, "host") != 0)
     return cli_usage("bench", "no device '%s' here; `ditron info` lists them", target);
@@ -353,6 +354,8 @@ int cmd_bench(int argc, char **argv) {
   cli_remarks(b->context);
   dt_pack_destroy(b->pack);
   dt_context_destroy(b->context);
+  free(rest.v);
+  free(b->traces.v);
   free(b);
   return code;
 }

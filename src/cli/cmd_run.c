@@ -212,7 +212,9 @@ static dt_status run_rank(dt_rank *rank, void *user) {
     }
   }
   dt_image_destroy(image);
-  return st; // tensors go with the team
+  for (int i = 0; i < a->n; i++) // what is symmetric goes with the team
+    if (cli_is_tensor(&a->v[i]) && !a->v[i].symmetric) dt_free(rank, a->memory[i]);
+  return st;
 }
 
 // A kernel whose index is out of bounds may end here. The process cannot go on, but it can say what to do.
