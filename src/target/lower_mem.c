@@ -213,24 +213,42 @@ static void lower_load_vec(Lower *l, const IrOp *op) {
 }
 
 // Past the caches or not: where the author says so, or where the whole launch writes more through this op than the last
-// cache holds. What one instance writes is bounded from the loops around the op; a bound that is not known counts as 1.
-static uint64_t bytes_written(const IrOp *op, const IrType *t) {
-  uint64_t n = (uint64_t)ir_type_elems(t) * elem_bytes(t);
+// cache holds. What one instance writes is bounded from the loops around the op; the turns of a loop whose bound is not
+// known are counted at run time (in floating point: nothing traps, and LLVM moves it out of the loops).
+static double bytes_written(const IrOp *op, const IrType *t, const IrOp *unknown[], int *nunknown, int most) {
+  double n = (double)ir_type_elems(t) * elem_bytes(t);
+  *nunknown = 0;
   for (const IrOp *up = op->parent->owner; up; up = up->parent->owner) {
     if (up->kind == OP_warp_for) return 0;
+    if (up->kind != OP_for) continue;
     int64_t step;
-    if (up->kind != OP_for || !ir_const_int(ir_operand(up, 2), &step) || step <= 0) continue;
     const int64_t hi = lower_upper_bound(ir_operand(up, 1), 0);
-    if (hi > 0 && hi < 1 << 30) n *= bits_div_up((uint64_t)hi, (uint64_t)step);
-    if (n >> 32) break;
+    if (ir_const_int(ir_operand(up, 2), &step) && step > 0 && hi > 0 && hi < 1 << 30)
+      n *= (double)bits_div_up((uint64_t)hi, (uint64_t)step);
+    else if (*nunknown < most)
+      unknown[(*nunknown)++] = up;
   }
   return n;
 }
+static V turns_of(Lower *l, const IrOp *loop) { // at least 1; NaN of an empty step counts as 1
+  V lo = lower_operand(l, loop, 0), hi = lower_operand(l, loop, 1), step = lower_operand(l, loop, 2);
+  V span =
+      LLVMBuildFSub(l->b, LLVMBuildSIToFP(l->b, hi, l->f64, ""), LLVMBuildSIToFP(l->b, lo, l->f64, ""), "");
+  V turns = LLVMBuildFDiv(l->b, span, LLVMBuildSIToFP(l->b, step, l->f64, ""), "");
+  V one = LLVMConstReal(l->f64, 1);
+  return LLVMBuildSelect(l->b, LLVMBuildFCmp(l->b, LLVMRealOGT, turns, one, ""), turns, one, "");
+}
 static V worth_it(Lower *l, const IrOp *op, const IrType *t) { // NULL: never
+  enum { MOST_UNKNOWN = 4 };
+  const IrOp *unknown[MOST_UNKNOWN];
+  int n;
   if (ir_attr_i(op, ATTR_nt)) return LLVMConstInt(l->i1, 1, false);
-  const uint64_t bytes = bytes_written(op, t);
+  const double bytes = bytes_written(op, t, unknown, &n, MOST_UNKNOWN);
   if (bytes < 1024) return NULL;
-  return lower_icmp(l, LLVMIntUGT, l->instances, LLVMConstInt(l->i64, l->facts->l3_bytes / bytes, false));
+  V total =
+      LLVMBuildFMul(l->b, LLVMBuildUIToFP(l->b, l->instances, l->f64, ""), LLVMConstReal(l->f64, bytes), "");
+  for (int i = 0; i < n; i++) total = LLVMBuildFMul(l->b, total, turns_of(l, unknown[i]), "");
+  return LLVMBuildFCmp(l->b, LLVMRealOGT, total, LLVMConstReal(l->f64, (double)l->facts->l3_bytes), "");
 }
 
 // A non-temporal store needs an address aligned to a whole register, which a run-time test finds out.
