@@ -17,7 +17,7 @@
 // work gets the prefetch. A loop of one stage, or one that reads each row once, is left alone.
 #include "pass/pass_impl.h"
 
-enum { MOST_DEPTH = 16, MOST_STREAMS = 8 };
+enum { MOST_DEPTH = 16, MOST_STREAMS = 8, LINE = 64 }; // LINE: bytes of a cache line
 
 typedef struct Stream { // a base address that several inner loops of one outer loop read from
   IrValue *base;
@@ -106,20 +106,26 @@ static int find_streams(const IrOp *outer, Stream streams[MOST_STREAMS]) {
   return n;
 }
 
-static void ask_early(Pass *p, IrOp *outer, const Stream *s) {
+static void ask_early(Pass *pass, IrOp *outer, const Stream *s) {
   IrBlock *body = outer->regions[0];
   IrValue *iv = body->args.data[0];
   IrBuilder b = ir_builder_before(s->best);
   b.loc = s->load->loc;
   Map made;
-  map_init(&made, p->scratch);
+  map_init(&made, pass->scratch);
   map_setp(&made, iv, ir_binary(&b, OP_add, iv, ir_operand(outer, 2)));
   IrValue *next = replay(&b, s->base, iv, body, &made);
   b = ir_builder_before(s->load);
   b.loc = s->load->loc;
   IrValue *at = ir_ptr_add(&b, next, ir_operand(ir_operand(s->load, 0)->def, 1));
-  ir_build(&b, OP_prefetch, 1, &at, 0, NULL, 0);
-  pass_remark(p, s->load->loc, "the next row is asked for while this one is computed (num_stages > 1)");
+  const IrType *row = ir_result(s->load, 0)->type;
+  const int64_t line = LINE / ir_type_bytes(row); // elements
+  for (int64_t k = 0; k < ir_type_elems(row); k += line) {
+    IrValue *p = at;
+    if (k) p = ir_ptr_add(&b, at, ir_const_i(&b, ir_type_scalar(pass->m->ctx, IR_i32, LEVEL_program), k));
+    ir_build(&b, OP_prefetch, 1, &p, 0, NULL, 0);
+  }
+  pass_remark(pass, s->load->loc, "the next row is asked for while this one is computed (num_stages > 1)");
 }
 
 static void block(Pass *p, IrBlock *b) {
