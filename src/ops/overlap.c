@@ -22,6 +22,13 @@ void ops_gemm_constexprs(dt_plan *p, OpsKernel *k) {
   ops_arg(k, "GROUP_M", dt_int(8));
 }
 
+// Never slower: on a CPU copies and waits take turns with the products on the same cores, so there is nothing to hide behind
+// and going in turn wins (docs/performance.md has the figures). Overlap is for devices with copy engines, or when asked for.
+static const char *best_variant(dt_plan *p) {
+  if (!p->o.variant) ops_explain(p, "%s: plain, since a CPU copies with the cores that multiply", p->o.op);
+  return "plain";
+}
+
 static dt_status divisible(dt_plan *p, const char *what, int64_t size) {
   if (size % p->world == 0) return DT_OK;
   return ops_fail(p, DT_INVALID, "%s: %s = %lld is not a multiple of the %d ranks", p->row->name, what,
@@ -34,8 +41,8 @@ enum { AG_GEMM = OPS_CHANNEL_KERNELS, AG_PUSH };
 dt_status ops_ag_gemm_setup(dt_plan *p) {
   static const char *const variants[] = {"plain", "overlap", "overlap_push", "overlap_raw", NULL};
   dt_status st;
-  if ((st = ops_choose(p, variants, p->world > 1 ? "overlap" : "plain")) != DT_OK ||
-      (st = divisible(p, "m", p->o.m)) != DT_OK || (st = divisible(p, "n", p->o.n)) != DT_OK)
+  if ((st = ops_choose(p, variants, best_variant(p))) != DT_OK || (st = divisible(p, "m", p->o.m)) != DT_OK ||
+      (st = divisible(p, "n", p->o.n)) != DT_OK)
     return st;
   int64_t rows = p->o.m / p->world;
   bool raw = ops_is(p, "overlap_raw");
@@ -179,8 +186,8 @@ static void overlap_setup(dt_plan *p, bool scatter, int64_t n, const char *kerne
 static dt_status partial_setup(dt_plan *p, bool scatter, const char *kernel, const char *raw_kernel) {
   static const char *const variants[] = {"plain", "overlap", "overlap_raw", NULL};
   dt_status st;
-  if ((st = ops_choose(p, variants, p->world > 1 ? "overlap" : "plain")) != DT_OK ||
-      (st = divisible(p, "k", p->o.k)) != DT_OK || (scatter && (st = divisible(p, "m", p->o.m)) != DT_OK))
+  if ((st = ops_choose(p, variants, best_variant(p))) != DT_OK || (st = divisible(p, "k", p->o.k)) != DT_OK ||
+      (scatter && (st = divisible(p, "m", p->o.m)) != DT_OK))
     return st;
   int64_t rows = partial_rows(p, scatter);
   p->block = 4096;
