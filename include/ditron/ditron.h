@@ -43,23 +43,23 @@ extern "C" {
 /* ---- status ------------------------------------------------------------------------------------------------------- */
 typedef enum dt_status {
   DT_OK = 0,
-  DT_INVALID = 1,      /* a wrong argument */
-  DT_NO_MEMORY = 2,    /* host, device or symmetric memory ended */
-  DT_COMPILE = 3,      /* the program does not compile; dt_error holds the diagnostics */
-  DT_IO = 4,           /* a file could not be read or written */
-  DT_CORRUPT = 5,      /* a file or image is damaged */
-  DT_VERSION = 6,      /* made by another version of Ditron */
-  DT_UNSUPPORTED = 7,  /* right, but not available on this machine or target */
-  DT_NOT_FOUND = 8,    /* no kernel, file or device of that name */
-  DT_DEVICE = 9,       /* a device or its driver failed */
-  DT_DEADLINE = 10,    /* a wait passed its deadline; dt_error holds the report */
-  DT_PEER_LOST = 11,   /* a peer rank ended; dt_error names it */
-  DT_MISMATCH = 12,    /* ranks disagree on a collective call */
-  DT_LIMIT = 13,       /* a stated limit was exceeded */
-  DT_ASSERT = 14,      /* a device assertion failed; dt_error names it */
-  DT_RACE = 15,        /* the checker found an error in the program */
-  DT_BUSY = 16,        /* in use */
-  DT_INTERNAL = 17     /* a bug of ours */
+  DT_INVALID = 1,     /* a wrong argument */
+  DT_NO_MEMORY = 2,   /* host, device or symmetric memory ended */
+  DT_COMPILE = 3,     /* the program does not compile; dt_error holds the diagnostics */
+  DT_IO = 4,          /* a file could not be read or written */
+  DT_CORRUPT = 5,     /* a file or image is damaged */
+  DT_VERSION = 6,     /* made by another version of Ditron */
+  DT_UNSUPPORTED = 7, /* right, but not available on this machine or target */
+  DT_NOT_FOUND = 8,   /* no kernel, file or device of that name */
+  DT_DEVICE = 9,      /* a device or its driver failed */
+  DT_DEADLINE = 10,   /* a wait passed its deadline; dt_error holds the report */
+  DT_PEER_LOST = 11,  /* a peer rank ended; dt_error names it */
+  DT_MISMATCH = 12,   /* ranks disagree on a collective call */
+  DT_LIMIT = 13,      /* a stated limit was exceeded */
+  DT_ASSERT = 14,     /* a device assertion failed; dt_error names it */
+  DT_RACE = 15,       /* the checker found an error in the program */
+  DT_BUSY = 16,       /* in use */
+  DT_INTERNAL = 17    /* a bug of ours */
 } dt_status;
 DT_API const char *dt_status_name(dt_status s); /* [rt] "DEADLINE" */
 DT_API const char *dt_version(void);            /* [rt] "0.1.0" */
@@ -68,12 +68,14 @@ DT_API const char *dt_version(void);            /* [rt] "0.1.0" */
 typedef struct dt_context dt_context;
 typedef struct dt_context_options {
   size_t size;
-  const char *cache_dir;      /* NULL: DITRON_CACHE_DIR, else ~/.cache/ditron; "" : no disk cache */
-  double deadline_seconds;    /* of every wait; 0: 600 */
-  void (*print)(void *user, int rank, const char *line); /* device_print, line by line, from any thread; NULL: dropped */
+  const char *cache_dir;   /* NULL: DITRON_CACHE_DIR, else ~/.cache/ditron; "" : no disk cache */
+  double deadline_seconds; /* of every wait; 0: 600 */
+  void (*print)(void *user, int rank,
+                const char *line); /* device_print, line by line, from any thread; NULL: dropped */
   void *user;
 } dt_context_options;
-DT_API dt_status dt_context_create(const dt_context_options *options, dt_context **out); /* options may be NULL */
+DT_API dt_status dt_context_create(const dt_context_options *options,
+                                   dt_context **out); /* options may be NULL */
 DT_API void dt_context_destroy(dt_context *c);
 /* Text of the calling thread's last failure in this context, with source line and caret where it has one. Valid until the
  * thread's next call on the context. Never NULL. c may be NULL after a failed dt_context_create. */
@@ -83,8 +85,22 @@ DT_API const char *dt_remarks(dt_context *c);
 
 /* ---- element types and values ------------------------------------------------------------------------------------------ */
 typedef enum dt_dtype {
-  DT_I1, DT_I8, DT_I16, DT_I32, DT_I64, DT_U8, DT_U16, DT_U32, DT_U64,
-  DT_F16, DT_BF16, DT_F32, DT_F64, DT_F8E4M3, DT_F8E5M2, DT_NDTYPES
+  DT_I1,
+  DT_I8,
+  DT_I16,
+  DT_I32,
+  DT_I64,
+  DT_U8,
+  DT_U16,
+  DT_U32,
+  DT_U64,
+  DT_F16,
+  DT_BF16,
+  DT_F32,
+  DT_F64,
+  DT_F8E4M3,
+  DT_F8E5M2,
+  DT_NDTYPES
 } dt_dtype;
 DT_API const char *dt_dtype_name(dt_dtype d); /* [rt] "i1" ... "f8e5m2"; NULL if out of range */
 DT_API size_t dt_dtype_bytes(dt_dtype d);     /* [rt] in memory; i1 is one byte */
@@ -102,14 +118,14 @@ typedef struct dt_desc { /* a tensor in memory that a kernel accesses in blocks 
 } dt_desc;
 
 typedef enum dt_value_kind {
-  DT_VALUE_NONE,     /* Python's None (a constexpr) */
-  DT_VALUE_PTR,      /* pointer to dtype */
-  DT_VALUE_INT,      /* integer; dtype says the width, DT_I32 or DT_I64 by value if dtype is 0 (DT_I1) and not boolean */
-  DT_VALUE_FLOAT,    /* f32 unless dtype says otherwise */
+  DT_VALUE_NONE, /* Python's None (a constexpr) */
+  DT_VALUE_PTR,  /* pointer to dtype */
+  DT_VALUE_INT, /* integer; dtype says the width, DT_I32 or DT_I64 by value if dtype is 0 (DT_I1) and not boolean */
+  DT_VALUE_FLOAT, /* f32 unless dtype says otherwise */
   DT_VALUE_BOOL,
-  DT_VALUE_STR,      /* constexpr only */
-  DT_VALUE_DTYPE,    /* constexpr only */
-  DT_VALUE_FUNC,     /* constexpr only: name of a jit function of the file */
+  DT_VALUE_STR,   /* constexpr only */
+  DT_VALUE_DTYPE, /* constexpr only */
+  DT_VALUE_FUNC,  /* constexpr only: name of a jit function of the file */
   DT_VALUE_DESC
 } dt_value_kind;
 typedef struct dt_value {
@@ -128,23 +144,75 @@ typedef struct dt_named { /* an argument or a constant by name */
   dt_value value;
 } dt_named;
 
-static inline dt_value dt_ptr(dt_dtype d, void *p) { dt_value v; v.kind = DT_VALUE_PTR; v.dtype = d; v.u.ptr = p; return v; }
-static inline dt_value dt_int(int64_t i) {
-  dt_value v; v.kind = DT_VALUE_INT; v.dtype = (i >= INT32_MIN && i <= INT32_MAX) ? DT_I32 : DT_I64; v.u.i = i; return v;
+static inline dt_value dt_ptr(dt_dtype d, void *p) {
+  dt_value v;
+  v.kind = DT_VALUE_PTR;
+  v.dtype = d;
+  v.u.ptr = p;
+  return v;
 }
-static inline dt_value dt_float(double f) { dt_value v; v.kind = DT_VALUE_FLOAT; v.dtype = DT_F32; v.u.f = f; return v; }
-static inline dt_value dt_bool(bool b) { dt_value v; v.kind = DT_VALUE_BOOL; v.dtype = DT_I1; v.u.i = b; return v; }
-static inline dt_value dt_none(void) { dt_value v; v.kind = DT_VALUE_NONE; v.dtype = DT_I1; v.u.i = 0; return v; }
-static inline dt_value dt_type(dt_dtype d) { dt_value v; v.kind = DT_VALUE_DTYPE; v.dtype = d; v.u.i = 0; return v; }
-static inline dt_value dt_str(const char *s) { dt_value v; v.kind = DT_VALUE_STR; v.dtype = DT_I1; v.u.str = s; return v; }
-static inline dt_value dt_func(const char *s) { dt_value v; v.kind = DT_VALUE_FUNC; v.dtype = DT_I1; v.u.str = s; return v; }
-static inline dt_value dt_tensor(const dt_desc *d) { dt_value v; v.kind = DT_VALUE_DESC; v.dtype = d->dtype; v.u.desc = d; return v; }
+static inline dt_value dt_int(int64_t i) {
+  dt_value v;
+  v.kind = DT_VALUE_INT;
+  v.dtype = (i >= INT32_MIN && i <= INT32_MAX) ? DT_I32 : DT_I64;
+  v.u.i = i;
+  return v;
+}
+static inline dt_value dt_float(double f) {
+  dt_value v;
+  v.kind = DT_VALUE_FLOAT;
+  v.dtype = DT_F32;
+  v.u.f = f;
+  return v;
+}
+static inline dt_value dt_bool(bool b) {
+  dt_value v;
+  v.kind = DT_VALUE_BOOL;
+  v.dtype = DT_I1;
+  v.u.i = b;
+  return v;
+}
+static inline dt_value dt_none(void) {
+  dt_value v;
+  v.kind = DT_VALUE_NONE;
+  v.dtype = DT_I1;
+  v.u.i = 0;
+  return v;
+}
+static inline dt_value dt_type(dt_dtype d) {
+  dt_value v;
+  v.kind = DT_VALUE_DTYPE;
+  v.dtype = d;
+  v.u.i = 0;
+  return v;
+}
+static inline dt_value dt_str(const char *s) {
+  dt_value v;
+  v.kind = DT_VALUE_STR;
+  v.dtype = DT_I1;
+  v.u.str = s;
+  return v;
+}
+static inline dt_value dt_func(const char *s) {
+  dt_value v;
+  v.kind = DT_VALUE_FUNC;
+  v.dtype = DT_I1;
+  v.u.str = s;
+  return v;
+}
+static inline dt_value dt_tensor(const dt_desc *d) {
+  dt_value v;
+  v.kind = DT_VALUE_DESC;
+  v.dtype = d->dtype;
+  v.u.desc = d;
+  return v;
+}
 
 /* ---- images: compiled kernels ---------------------------------------------------------------------------------------------- */
 typedef struct dt_image dt_image;
-DT_API dt_status dt_image_open(dt_context *c, const char *path, dt_image **out);                   /* [rt] */
-DT_API dt_status dt_image_read(dt_context *c, const void *bytes, size_t n, dt_image **out);        /* [rt] copies */
-DT_API dt_status dt_image_save(const dt_image *im, const char *path);                              /* [rt] */
+DT_API dt_status dt_image_open(dt_context *c, const char *path, dt_image **out);            /* [rt] */
+DT_API dt_status dt_image_read(dt_context *c, const void *bytes, size_t n, dt_image **out); /* [rt] copies */
+DT_API dt_status dt_image_save(const dt_image *im, const char *path);                       /* [rt] */
 DT_API void dt_image_destroy(dt_image *im);
 DT_API size_t dt_image_kernels(const dt_image *im);
 DT_API const char *dt_image_kernel_name(const dt_image *im, size_t i);
@@ -156,7 +224,8 @@ DT_API const char *dt_pack_key(const dt_pack *p, size_t i); /* NULL past the end
 DT_API void dt_pack_destroy(dt_pack *p);
 typedef struct dt_pack_writer dt_pack_writer;
 DT_API dt_status dt_pack_writer_create(dt_context *c, dt_pack_writer **out);
-DT_API dt_status dt_pack_writer_add(dt_pack_writer *w, const char *key, const dt_image *im); /* copies; a known key is replaced */
+DT_API dt_status dt_pack_writer_add(dt_pack_writer *w, const char *key,
+                                    const dt_image *im); /* copies; a known key is replaced */
 DT_API bool dt_pack_writer_has(const dt_pack_writer *w, const char *key);
 DT_API dt_status dt_pack_writer_save(dt_pack_writer *w, const char *path);
 DT_API void dt_pack_writer_destroy(dt_pack_writer *w);
@@ -164,49 +233,55 @@ DT_API void dt_pack_writer_destroy(dt_pack_writer *w);
 /* ---- compiling [compiler] --------------------------------------------------------------------------------------------------- */
 typedef struct dt_compile_options {
   size_t size;
-  const char *target;             /* NULL: the machine at hand; "x86-64", "x86-64-v3", "x86-64-v4"; "interp" */
-  int num_warps, num_stages;      /* 0: 4 and 2 */
-  const char *const *search_path; /* folders of imported kernel modules, NULL-terminated; the file's own comes first */
-  const dt_named *globals;        /* names bound in the module before it is read */
+  const char *target;        /* NULL: the machine at hand; "x86-64", "x86-64-v3", "x86-64-v4"; "interp" */
+  int num_warps, num_stages; /* 0: 4 and 2 */
+  const char *const
+      *search_path; /* folders of imported kernel modules, NULL-terminated; the file's own comes first */
+  const dt_named *globals; /* names bound in the module before it is read */
   size_t nglobals;
-  bool explain;                   /* collect remarks: what each pass did and why not more (dt_remarks) */
-  bool no_specialise;             /* no divisibility, no folding of 1 */
+  bool explain;       /* collect remarks: what each pass did and why not more (dt_remarks) */
+  bool no_specialise; /* no divisibility, no folding of 1 */
 } dt_compile_options;
 /* Compiles one kernel for arguments like these: pointers and descriptors count by dtype and alignment, integers by width,
  * divisibility by 16 and being 1, constexpr parameters by value. kernel NULL: the only kernel of the file. args in any order, by
  * name; names with defaults may be left out. Reads and fills the disk cache. */
-DT_API dt_status dt_compile_file(dt_context *c, const char *path, const char *kernel, const dt_named *args, size_t nargs,
+DT_API dt_status dt_compile_file(dt_context *c, const char *path, const char *kernel, const dt_named *args,
+                                 size_t nargs, const dt_compile_options *options, dt_image **out);
+DT_API dt_status dt_compile_text(dt_context *c, const char *name, const char *text, size_t len,
+                                 const char *kernel, const dt_named *args, size_t nargs,
                                  const dt_compile_options *options, dt_image **out);
-DT_API dt_status dt_compile_text(dt_context *c, const char *name, const char *text, size_t len, const char *kernel,
-                                 const dt_named *args, size_t nargs, const dt_compile_options *options, dt_image **out);
 /* Kernels of a file with their parameters, one a line: "name(param, param: constexpr = default, ...)". */
 DT_API dt_status dt_list_kernels(dt_context *c, const char *path, char *text, size_t capacity);
 /* Text of a compile stage: "ast", "tile", "placed", "llvm", "asm", or the name of a pass (the IR after it), or "all". *text is owned
  * by the context's thread like dt_error. */
-DT_API dt_status dt_emit_file(dt_context *c, const char *path, const char *kernel, const dt_named *args, size_t nargs,
-                              const dt_compile_options *options, const char *stage, const char **text);
+DT_API dt_status dt_emit_file(dt_context *c, const char *path, const char *kernel, const dt_named *args,
+                              size_t nargs, const dt_compile_options *options, const char *stage,
+                              const char **text);
 /* Runs IR passes by name ("inline,fold,cse") over IR text, as `ditron opt`. */
-DT_API dt_status dt_opt_text(dt_context *c, const char *name, const char *text, size_t len, const char *passes,
-                             const char **out_text);
+DT_API dt_status dt_opt_text(dt_context *c, const char *name, const char *text, size_t len,
+                             const char *passes, const char **out_text);
 
 /* ---- teams and ranks [rt] ------------------------------------------------------------------------------------------------------ */
 typedef struct dt_team dt_team; /* a set of ranks that know each other */
 typedef struct dt_rank dt_rank; /* one device of the team, living in this process */
 typedef struct dt_team_options {
   size_t size;
-  int local_ranks;            /* ranks of this process as threads; 0: 1 */
-  bool from_environment;      /* this process is one rank of many: ditron launch, torchrun, mpirun or Slurm started it */
-  const char *device;         /* NULL: "cpu" */
-  int threads_per_rank;       /* CPU: worker threads; 0: the cores divided by the ranks of this machine, at least 1 */
-  size_t symmetric_bytes;     /* size of the symmetric heap of a rank; 0: 256 MiB (address space, touched as used) */
-  bool trace;                 /* record a timeline from the start */
+  int local_ranks; /* ranks of this process as threads; 0: 1 */
+  bool
+      from_environment; /* this process is one rank of many: ditron launch, torchrun, mpirun or Slurm started it */
+  const char *device;   /* NULL: "cpu" */
+  int threads_per_rank; /* CPU: worker threads; 0: the cores divided by the ranks of this machine, at least 1 */
+  size_t
+      symmetric_bytes; /* size of the symmetric heap of a rank; 0: 256 MiB (address space, touched as used) */
+  bool trace;          /* record a timeline from the start */
 } dt_team_options;
-DT_API dt_status dt_team_create(dt_context *c, const dt_team_options *options, dt_team **out); /* collective across processes */
+DT_API dt_status dt_team_create(dt_context *c, const dt_team_options *options,
+                                dt_team **out); /* collective across processes */
 DT_API void dt_team_destroy(dt_team *t);
-DT_API int dt_team_size(const dt_team *t);                     /* ranks in the world */
-DT_API int dt_team_local_size(const dt_team *t);               /* of them in this process */
-DT_API dt_rank *dt_team_local(dt_team *t, int i);              /* i-th rank of this process; owned by the team */
-DT_API int dt_rank_index(const dt_rank *r);                    /* its number in the world */
+DT_API int dt_team_size(const dt_team *t);        /* ranks in the world */
+DT_API int dt_team_local_size(const dt_team *t);  /* of them in this process */
+DT_API dt_rank *dt_team_local(dt_team *t, int i); /* i-th rank of this process; owned by the team */
+DT_API int dt_rank_index(const dt_rank *r);       /* its number in the world */
 DT_API dt_team *dt_rank_team(const dt_rank *r);
 DT_API dt_context *dt_rank_context(const dt_rank *r);
 /* Meets the host threads of all ranks. Each local rank's own thread calls it. Fails on deadline or when a peer ends. Collective. */
@@ -218,21 +293,21 @@ DT_API dt_status dt_team_recover(dt_rank *r);
 /* Runs fn(rank, user) on one new thread for each local rank and joins them; the first failure wins. The threads' error and
  * remarks become the caller's. */
 DT_API dt_status dt_team_run(dt_team *t, dt_status (*fn)(dt_rank *r, void *user), void *user);
-DT_API void dt_team_trace(dt_team *t, bool on);              /* starts or stops recording on this process's ranks */
-DT_API void dt_trace_mark(dt_rank *r, const char *text);     /* a point in the timeline, for people */
+DT_API void dt_team_trace(dt_team *t, bool on); /* starts or stops recording on this process's ranks */
+DT_API void dt_trace_mark(dt_rank *r, const char *text); /* a point in the timeline, for people */
 /* The timeline so far: Perfetto (Chrome) JSON if the path ends in .json, one self-contained picture if in .svg. Collective
  * across processes (rank 0 writes); within a process call once. */
 DT_API dt_status dt_team_write_trace(dt_team *t, const char *path);
 
 /* ---- memory [rt] ------------------------------------------------------------------------------------------------------------------ */
-DT_API dt_status dt_alloc(dt_rank *r, size_t bytes, void **out);     /* 64-byte aligned, this rank's */
+DT_API dt_status dt_alloc(dt_rank *r, size_t bytes, void **out); /* 64-byte aligned, this rank's */
 DT_API void dt_free(dt_rank *r, void *p);
 /* Symmetric memory: same layout on all ranks; collective: all ranks, same order and sizes (else DT_MISMATCH on all). Zeroed. */
 DT_API dt_status dt_symm_alloc(dt_rank *r, size_t bytes, const char *label, void **out);
-DT_API dt_status dt_symm_free(dt_rank *r, void *p);                  /* collective */
+DT_API dt_status dt_symm_free(dt_rank *r, void *p); /* collective */
 /* Makes the caller's own memory a symmetric segment. Collective. Ranks as threads only (else DT_UNSUPPORTED). */
 DT_API dt_status dt_symm_register(dt_rank *r, void *p, size_t bytes, const char *label);
-DT_API dt_status dt_symm_unregister(dt_rank *r, void *p);            /* collective */
+DT_API dt_status dt_symm_unregister(dt_rank *r, void *p); /* collective */
 /* Peer's address of symmetric p, loadable from this process. */
 DT_API dt_status dt_symm_peer(dt_rank *r, const void *p, int peer, void **out);
 
@@ -241,7 +316,8 @@ typedef struct dt_stream dt_stream; /* in order; different streams run at the sa
 typedef struct dt_event dt_event;
 DT_API dt_status dt_stream_create(dt_rank *r, const char *label, dt_stream **out);
 DT_API void dt_stream_destroy(dt_stream *s); /* waits for its work */
-DT_API dt_status dt_stream_sync(dt_stream *s); /* waits; returns the first failure of its work since the last sync */
+DT_API dt_status
+dt_stream_sync(dt_stream *s); /* waits; returns the first failure of its work since the last sync */
 DT_API dt_status dt_event_create(dt_rank *r, dt_event **out);
 DT_API void dt_event_destroy(dt_event *e);
 DT_API dt_status dt_event_record(dt_event *e, dt_stream *s);
@@ -250,16 +326,18 @@ DT_API dt_status dt_event_elapsed(const dt_event *from, const dt_event *to, doub
 /* Copies in the background, by the rank's copy engine, in stream order. dst and src may be any memory this process reaches,
  * symmetric memory of a peer through dt_symm_peer included. */
 DT_API dt_status dt_copy(dt_stream *s, void *dst, const void *src, size_t bytes);
-DT_API dt_status dt_copy_2d(dt_stream *s, void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width_bytes,
-                            size_t rows);
+DT_API dt_status dt_copy_2d(dt_stream *s, void *dst, size_t dst_pitch, const void *src, size_t src_pitch,
+                            size_t width_bytes, size_t rows);
 DT_API dt_status dt_fill(dt_stream *s, void *dst, int byte, size_t bytes);
 
 /* ---- signals [rt]: 64-bit words in symmetric memory, monotone epochs; waits compare with >= ---------------------------------------------- */
-DT_API dt_status dt_signal_set(dt_stream *s, uint64_t *word, uint64_t value, int peer); /* after the stream's work so far; release */
+DT_API dt_status dt_signal_set(dt_stream *s, uint64_t *word, uint64_t value,
+                               int peer); /* after the stream's work so far; release */
 DT_API dt_status dt_signal_add(dt_stream *s, uint64_t *word, uint64_t value, int peer);
 /* Copies the word *src (say an epoch word) to the peer's *word, after the stream's work so far; release. Safe to replay. */
 DT_API dt_status dt_signal_copy(dt_stream *s, uint64_t *word, const uint64_t *src, int peer);
-DT_API dt_status dt_signal_wait(dt_stream *s, const uint64_t *word, uint64_t at_least); /* holds the stream; acquire; deadline */
+DT_API dt_status dt_signal_wait(dt_stream *s, const uint64_t *word,
+                                uint64_t at_least); /* holds the stream; acquire; deadline */
 /* Waits until *word >= *at_least_word, read when the stream gets there. */
 DT_API dt_status dt_signal_wait_word(dt_stream *s, const uint64_t *word, const uint64_t *at_least_word);
 
@@ -270,17 +348,18 @@ DT_API dt_status dt_kernel_load(dt_rank *r, const dt_image *im, const char *name
 DT_API void dt_kernel_destroy(dt_kernel *k);
 typedef struct dt_kernel_info {
   const char *name;
-  size_t nargs;            /* launch arguments: the parameters that are not constexpr */
+  size_t nargs; /* launch arguments: the parameters that are not constexpr */
   size_t nvariants;
-  uint64_t arena_bytes;    /* CPU: scratch of an instance */
-  const char *wait_class;  /* "none", "external", "ordered", "mutual" */
+  uint64_t arena_bytes;   /* CPU: scratch of an instance */
+  const char *wait_class; /* "none", "external", "ordered", "mutual" */
   int num_warps;
 } dt_kernel_info;
 DT_API dt_status dt_kernel_query(const dt_kernel *k, dt_kernel_info *out);
 DT_API const char *dt_kernel_arg_name(const dt_kernel *k, size_t i);
 /* Launches grid[0] x grid[1] x grid[2] instances. args: launch arguments in the order of the parameters. The first variant whose
  * guards hold is taken; none: DT_INVALID with the guard that failed. Arguments are copied. An empty grid does nothing. */
-DT_API dt_status dt_launch(dt_kernel *k, dt_stream *s, const uint32_t grid[3], const dt_value *args, size_t nargs);
+DT_API dt_status dt_launch(dt_kernel *k, dt_stream *s, const uint32_t grid[3], const dt_value *args,
+                           size_t nargs);
 
 /* ---- operators [rt]: host-side plans over the kernel library ----------------------------------------------------------------------------------
  * A plan owns its streams, symmetric buffers, epochs and loaded kernels. Creating one is collective and compiles (or takes from
@@ -289,11 +368,13 @@ DT_API dt_status dt_launch(dt_kernel *k, dt_stream *s, const uint32_t grid[3], c
 typedef struct dt_plan dt_plan;
 typedef struct dt_plan_options {
   size_t size;
-  const char *op;        /* name as `ditron bench` lists it: "matmul", "ag_gemm", "gemm_rs", "gemm_ar", "all_gather", ... */
-  const char *variant;   /* NULL: chosen by cost; e.g. "push", "pull", "ring", "one_shot", "two_shot", "plain", "overlap" */
+  const char
+      *op; /* name as `ditron bench` lists it: "matmul", "ag_gemm", "gemm_rs", "gemm_ar", "all_gather", ... */
+  const char *
+      variant; /* NULL: chosen by cost; e.g. "push", "pull", "ring", "one_shot", "two_shot", "plain", "overlap" */
   dt_dtype dtype;
-  int64_t m, n, k;       /* of the whole problem over all ranks; collectives: m elements a rank */
-  dt_pack *pack;         /* ahead-of-time kernels; NULL: compile */
+  int64_t m, n, k;         /* of the whole problem over all ranks; collectives: m elements a rank */
+  dt_pack *pack;           /* ahead-of-time kernels; NULL: compile */
   const char *kernels_dir; /* where the kernel sources lie; NULL: the installed ones */
   bool explain;
 } dt_plan_options;
@@ -307,8 +388,8 @@ DT_API const char *dt_plan_explain(const dt_plan *p); /* why */
 /* ---- unstable: may change in any version ------------------------------------------------------------------------------------------------------------ */
 #ifdef DT_UNSTABLE
 /* dt_compile_file where this process has the compiler (libditron), else DT_UNSUPPORTED. */
-DT_API dt_status dt_context_compile(dt_context *c, const char *path, const char *kernel, const dt_named *args, size_t nargs,
-                                    const dt_compile_options *options, dt_image **out);
+DT_API dt_status dt_context_compile(dt_context *c, const char *path, const char *kernel, const dt_named *args,
+                                    size_t nargs, const dt_compile_options *options, dt_image **out);
 DT_API bool dt_context_can_compile(const dt_context *c);
 /* Records text as the calling thread's last failure and returns s: for layers above the library, as the operators are. */
 DT_API dt_status dt_context_fail(dt_context *c, dt_status s, const char *text);
@@ -335,8 +416,8 @@ DT_API int dt_host_cores(void); /* that this process may use */
 /* The kernels that a plan with these options would load on a team of `world` ranks, one call of fn for each: file, kernel, example
  * arguments, and the key under which plans look for it in a pack. What `ditron pack` compiles. */
 DT_API dt_status dt_plan_requests(dt_context *c, const dt_plan_options *options, int world,
-                                  dt_status (*fn)(void *user, const char *file, const char *kernel, const dt_named *args,
-                                                  size_t nargs, const char *key),
+                                  dt_status (*fn)(void *user, const char *file, const char *kernel,
+                                                  const dt_named *args, size_t nargs, const char *key),
                                   void *user);
 /* Names and texts of the operators, one at a time; NULL past the end. */
 DT_API const char *dt_operator_name(size_t i);
@@ -344,7 +425,12 @@ DT_API const char *dt_operator_tensors(size_t i);
 DT_API const char *dt_operator_text(size_t i);
 /* Runs a kernel on the interpreter [compiler]: one launch on each of n ranks with that rank's arguments. */
 typedef struct dt_interp_memory {
-  void *base; size_t bytes; const char *name; int rank; int segment; /* -1: private */ bool initialised;
+  void *base;
+  size_t bytes;
+  const char *name;
+  int rank;
+  int segment; /* -1: private */
+  bool initialised;
 } dt_interp_memory;
 typedef struct dt_interp_options {
   size_t size;
@@ -358,8 +444,8 @@ typedef struct dt_interp_options {
   void *user;
 } dt_interp_options;
 DT_API dt_status dt_interp_file(dt_context *c, const char *path, const char *kernel, const uint32_t grid[3],
-                                const dt_named *const *args_of_rank, size_t nargs, const dt_compile_options *options,
-                                const dt_interp_options *interp);
+                                const dt_named *const *args_of_rank, size_t nargs,
+                                const dt_compile_options *options, const dt_interp_options *interp);
 #endif
 
 #ifdef __cplusplus

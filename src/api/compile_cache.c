@@ -41,7 +41,9 @@ static Hash128 *begin_key(Compile *c, const char *kind, const char *kernel) {
   return h;
 }
 
-static void signature_key(Compile *c, char key[33]) { hash128_hex(begin_key(c, "signature", c->kernel), key); }
+static void signature_key(Compile *c, char key[33]) {
+  hash128_hex(begin_key(c, "signature", c->kernel), key);
+}
 
 static void image_key(Compile *c, char key[33]) {
   Hash128 *h = begin_key(c, "image", c->chosen->name);
@@ -165,12 +167,14 @@ static void put_signature(Bytes *b, const FrontKernel *k) {
 
 static bool take_signature(Cursor *cur, Arena *a, FrontKernel *k) {
   *k = (FrontKernel){.name = take_text(cur, a)};
-  if (!k->name || !take(cur, &k->nparams, sizeof k->nparams) || k->nparams < 0 || k->nparams > MOST_PARAMS) return false;
+  if (!k->name || !take(cur, &k->nparams, sizeof k->nparams) || k->nparams < 0 || k->nparams > MOST_PARAMS)
+    return false;
   k->params = arena_array(a, FrontParam, k->nparams + 1);
   for (int i = 0; i < k->nparams; i++) {
     FrontParam *p = &k->params[i];
     char flags;
-    if (!take(cur, &flags, 1) || !take(cur, &p->dtype, sizeof p->dtype) || !(p->name = take_text(cur, a))) return false;
+    if (!take(cur, &flags, 1) || !take(cur, &p->dtype, sizeof p->dtype) || !(p->name = take_text(cur, a)))
+      return false;
     p->is_constexpr = flags & CONSTEXPR;
     p->no_specialize = flags & NO_SPECIALIZE;
     p->has_default = flags & HAS_DEFAULT;

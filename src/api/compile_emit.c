@@ -22,7 +22,8 @@ static void dump(void *user, const char *pass, const IrModule *m) {
   DumpTo *to = user;
   if (to->pass && strcmp(to->pass, pass) != 0) return;
   char *ir = ir_print(m, to->arena);
-  to->text = to->pass ? ir : arena_printf(to->arena, "%s// ---- after %s\n%s\n", to->text ? to->text : "", pass, ir);
+  to->text =
+      to->pass ? ir : arena_printf(to->arena, "%s// ---- after %s\n%s\n", to->text ? to->text : "", pass, ir);
 }
 
 static Status keep(ApiCall *call, const char *text, const char **out) {
@@ -48,7 +49,8 @@ static Status emit(ApiCall *call, void *user) {
     s = front_dump_ast(a, d, c.ctx, &c.source, &text);
     return s == ST_OK ? keep(call, text, e->out) : s;
   }
-  bool tile = strcmp(e->stage, "tile") == 0, placed = strcmp(e->stage, "placed") == 0, all = strcmp(e->stage, "all") == 0;
+  bool tile = strcmp(e->stage, "tile") == 0, placed = strcmp(e->stage, "placed") == 0,
+       all = strcmp(e->stage, "all") == 0;
   bool llvm = strcmp(e->stage, "llvm") == 0, assembly = strcmp(e->stage, "asm") == 0;
   if (!tile && !placed && !all && !llvm && !assembly && !known_pass(e->stage)) {
     diag(d, DIAG_ERROR, LOC_NONE, "no stage or pass '%s'", e->stage);
@@ -60,7 +62,8 @@ static Status emit(ApiCall *call, void *user) {
   PassMachine machine;
   if ((s = compile_machine(&c, &machine)) != ST_OK) return s;
   DumpTo to = {.arena = a, .pass = all ? NULL : e->stage};
-  PassConfig config = {.machine = &machine, .diags = d, .verify = true, .explain = c.o.explain, .dump = dump, .user = &to};
+  PassConfig config = {
+      .machine = &machine, .diags = d, .verify = true, .explain = c.o.explain, .dump = dump, .user = &to};
   if (all) to.text = arena_printf(a, "// ---- after the front end\n%s\n", ir_print(c.module, a));
   if ((s = pass_run(c.module, PASS_CPU, &config)) != ST_OK) return s;
   if (placed) return keep(call, ir_print(c.module, a), e->out);
@@ -74,8 +77,9 @@ static Status emit(ApiCall *call, void *user) {
   return ST_INVALID;
 }
 
-dt_status dt_emit_file(dt_context *c, const char *path, const char *kernel, const dt_named *args, size_t nargs,
-                       const dt_compile_options *options, const char *stage, const char **text) {
+dt_status dt_emit_file(dt_context *c, const char *path, const char *kernel, const dt_named *args,
+                       size_t nargs, const dt_compile_options *options, const char *stage,
+                       const char **text) {
   dt_status st = api_need(c, "dt_emit_file", "path", path);
   if (st == DT_OK) st = api_need(c, "dt_emit_file", "stage", stage);
   if (st != DT_OK) return st;
@@ -118,13 +122,15 @@ static Status list(ApiCall *call, void *user) {
     text = arena_printf(a, "%s%s(", text, k->name);
     for (int j = 0; j < k->nparams; j++) {
       const FrontParam *p = &k->params[j];
-      text = arena_printf(a, "%s%s%s%s%s%s", text, j ? ", " : "", p->name, p->is_constexpr ? ": constexpr" : "",
-                          p->has_default ? " = " : "", p->has_default ? default_text(a, p) : "");
+      text =
+          arena_printf(a, "%s%s%s%s%s%s", text, j ? ", " : "", p->name, p->is_constexpr ? ": constexpr" : "",
+                       p->has_default ? " = " : "", p->has_default ? default_text(a, p) : "");
     }
     text = arena_printf(a, "%s)\n", text);
   }
   if (strlen(text) >= l->capacity) {
-    diag(&call->diags, DIAG_ERROR, LOC_NONE, "the list takes %zu bytes, the buffer has %zu", strlen(text) + 1, l->capacity);
+    diag(&call->diags, DIAG_ERROR, LOC_NONE, "the list takes %zu bytes, the buffer has %zu", strlen(text) + 1,
+         l->capacity);
     return ST_LIMIT;
   }
   memcpy(l->text, text, strlen(text) + 1);
@@ -157,7 +163,8 @@ static Status opt(ApiCall *call, void *user) {
   return keep(call, ir_print(m, a), o->out);
 }
 
-dt_status dt_opt_text(dt_context *c, const char *name, const char *text, size_t len, const char *passes, const char **out_text) {
+dt_status dt_opt_text(dt_context *c, const char *name, const char *text, size_t len, const char *passes,
+                      const char **out_text) {
   OptArgs o = {name, text, passes, len, out_text};
   dt_status st = api_need(c, "dt_opt_text", "name", name);
   if (st == DT_OK) st = api_need(c, "dt_opt_text", "text", text);
@@ -172,8 +179,8 @@ static Status describe(ApiCall *call, void *user) {
   TargetFacts f;
   Status s = target_facts(&o, &call->arena, &call->diags, &f);
   if (s != ST_OK) return s;
-  char *text = arena_printf(&call->arena, "%s: %s (%s), %u-bit vectors, L1 %u KiB, L2 %u KiB", f.target, f.cpu, f.needs, f.vector_bits,
-                            f.l1_bytes >> 10, f.l2_bytes >> 10);
+  char *text = arena_printf(&call->arena, "%s: %s (%s), %u-bit vectors, L1 %u KiB, L2 %u KiB", f.target,
+                            f.cpu, f.needs, f.vector_bits, f.l1_bytes >> 10, f.l2_bytes >> 10);
   *out = api_keep_text(call->context, text);
   return *out ? ST_OK : ST_NO_MEMORY;
 }

@@ -27,8 +27,8 @@ typedef struct Compile {
 } Compile;
 
 // Options checked and copied; target name resolved.
-Status compile_begin(Compile *c, ApiCall *call, const char *path, const char *text, size_t len, const char *kernel,
-                     const dt_named *args, size_t nargs, const dt_compile_options *o);
+Status compile_begin(Compile *c, ApiCall *call, const char *path, const char *text, size_t len,
+                     const char *kernel, const dt_named *args, size_t nargs, const dt_compile_options *o);
 // Lists the file's kernels, chooses one and decides its specs.
 Status compile_specs(Compile *c);
 // The kernel as a module of the tile stage. Needs compile_specs.
@@ -45,8 +45,9 @@ Status compile_choose_specs(Compile *c);
 // ---- disk cache (compile_cache.c) ----
 // True: *image is the call's image, and nothing had to be parsed. c is otherwise as it was.
 bool compile_cached(Compile *c, const void **image, size_t *n);
-bool compile_cached_as(Compile *c, const void **image, size_t *n); // the same with specs known; needs compile_specs
-void compile_keep_signature(Compile *c);                            // needs compile_specs
-void compile_keep(Compile *c, const void *image, size_t n);        // needs compile_front: all files are known
+bool compile_cached_as(Compile *c, const void **image,
+                       size_t *n);                          // the same with specs known; needs compile_specs
+void compile_keep_signature(Compile *c);                    // needs compile_specs
+void compile_keep(Compile *c, const void *image, size_t n); // needs compile_front: all files are known
 
 #endif

@@ -38,13 +38,15 @@ static InterpArg to_arg(Arena *a, const dt_value *v) {
 }
 
 // The interpreter's arguments of one rank, in the order of the kernel's run-time parameters.
-static Status rank_args(Compile *c, const IrFunc *f, const dt_named *args, size_t n, int rank, InterpArg **out) {
+static Status rank_args(Compile *c, const IrFunc *f, const dt_named *args, size_t n, int rank,
+                        InterpArg **out) {
   *out = arena_array(&c->call->arena, InterpArg, f->params.len + 1);
   for (uint32_t i = 0; i < f->params.len; i++) {
     const char *name = f->params.data[i].name->s;
     const dt_value *v = value_of(args, n, name), *first = value_of(c->args, c->nargs, name);
     if (!v || !first || v->kind != first->kind || v->dtype != first->dtype) {
-      diag(&c->call->diags, DIAG_ERROR, LOC_NONE, "rank %d: '%s' is of another kind or type than on rank 0", rank, name);
+      diag(&c->call->diags, DIAG_ERROR, LOC_NONE, "rank %d: '%s' is of another kind or type than on rank 0",
+           rank, name);
       return ST_INVALID;
     }
     (*out)[i] = to_arg(&c->call->arena, v);
@@ -54,9 +56,10 @@ static Status rank_args(Compile *c, const IrFunc *f, const dt_named *args, size_
     const FrontSpec *s = &c->specs[i];
     const dt_value *v = value_of(args, n, s->name);
     if (s->kind != FRONT_CONST || s->value.kind != FCONST_INT || !v || v->u.i == s->value.i) continue;
-    diag(&c->call->diags, DIAG_ERROR, LOC_NONE, "'%s' is %lld on rank 0 and %lld on rank %d", s->name, (long long)s->value.i,
-         (long long)v->u.i, rank);
-    diag_hint(&c->call->diags, "values that differ between ranks must be run-time arguments, and none of them 1");
+    diag(&c->call->diags, DIAG_ERROR, LOC_NONE, "'%s' is %lld on rank 0 and %lld on rank %d", s->name,
+         (long long)s->value.i, (long long)v->u.i, rank);
+    diag_hint(&c->call->diags,
+              "values that differ between ranks must be run-time arguments, and none of them 1");
     return ST_INVALID;
   }
   return ST_OK;
@@ -81,7 +84,8 @@ static Status interp(ApiCall *call, void *user) {
     diag(&call->diags, DIAG_ERROR, LOC_NONE, "dt_interp_options: size and ranks must be set");
     return ST_INVALID;
   }
-  if ((s = compile_begin(&c, call, in->path, NULL, 0, in->kernel, in->args_of_rank[0], in->nargs, in->o)) != ST_OK ||
+  if ((s = compile_begin(&c, call, in->path, NULL, 0, in->kernel, in->args_of_rank[0], in->nargs, in->o)) !=
+          ST_OK ||
       (s = compile_specs(&c)) != ST_OK || (s = compile_front(&c)) != ST_OK)
     return s;
   PassConfig config = {.diags = &call->diags, .verify = true};
@@ -90,8 +94,11 @@ static Status interp(ApiCall *call, void *user) {
   while (kernel && !kernel->is_kernel) kernel = kernel->next;
   InterpMemory *memory = arena_array(a, InterpMemory, o->nmemory + 1);
   for (size_t i = 0; i < o->nmemory; i++)
-    memory[i] = (InterpMemory){.base = o->memory[i].base, .bytes = o->memory[i].bytes, .name = o->memory[i].name,
-                               .rank = o->memory[i].rank, .segment = o->memory[i].segment,
+    memory[i] = (InterpMemory){.base = o->memory[i].base,
+                               .bytes = o->memory[i].bytes,
+                               .name = o->memory[i].name,
+                               .rank = o->memory[i].rank,
+                               .segment = o->memory[i].segment,
                                .initialised = o->memory[i].initialised};
   InterpCmd *cmds = arena_array(a, InterpCmd, o->ranks);
   for (int r = 0; r < o->ranks; r++) {
@@ -100,9 +107,18 @@ static Status interp(ApiCall *call, void *user) {
     cmds[r] = (InterpCmd){.kind = INTERP_LAUNCH, .rank = r, .func = kernel, .args = args};
     memcpy(cmds[r].grid, in->grid, sizeof cmds[r].grid);
   }
-  InterpConfig config2 = {.arena = a, .module = c.module, .ranks = o->ranks, .memory = memory, .nmemory = (int)o->nmemory,
-                          .cmds = cmds, .ncmds = o->ranks, .seed = o->seed, .max_steps = o->max_steps, .check = o->check,
-                          .print = o->print, .user = o->user};
+  InterpConfig config2 = {.arena = a,
+                          .module = c.module,
+                          .ranks = o->ranks,
+                          .memory = memory,
+                          .nmemory = (int)o->nmemory,
+                          .cmds = cmds,
+                          .ncmds = o->ranks,
+                          .seed = o->seed,
+                          .max_steps = o->max_steps,
+                          .check = o->check,
+                          .print = o->print,
+                          .user = o->user};
   InterpResult result = {0};
   s = interp_run(&config2, &result);
   report(&c, &result);

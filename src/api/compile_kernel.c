@@ -5,8 +5,8 @@
 #include <string.h>
 
 Status compile_front(Compile *c) {
-  return front_compile(&c->call->arena, &c->call->diags, c->ctx, &c->source, c->chosen->name, c->specs, c->nspecs, &c->front,
-                       &c->module);
+  return front_compile(&c->call->arena, &c->call->diags, c->ctx, &c->source, c->chosen->name, c->specs,
+                       c->nspecs, &c->front, &c->module);
 }
 
 Status compile_machine(Compile *c, PassMachine *out) {
@@ -27,7 +27,11 @@ static void add_fixed_args(Compile *c, ImageVariant *v) {
     if (p->is_constexpr || !spec) continue;
     if (spec->kind == FRONT_CONST) {
       bool is_int = spec->value.kind == FCONST_INT || spec->value.kind == FCONST_BOOL;
-      all[n++] = (ImageArg){.name = p->name, .kind = IMAGE_ARG_FIXED, .bits = is_int ? 64 : 0, .dtype = IMAGE_I64, .divisible = 1,
+      all[n++] = (ImageArg){.name = p->name,
+                            .kind = IMAGE_ARG_FIXED,
+                            .bits = is_int ? 64 : 0,
+                            .dtype = IMAGE_I64,
+                            .divisible = 1,
                             .value = is_int ? spec->value.i : 0};
     } else if (passed < v->nargs) {
       all[n++] = v->args[passed++];
@@ -43,11 +47,15 @@ Status compile_back(Compile *c, Image **out) {
   PassMachine machine;
   Status s = compile_machine(c, &machine);
   if (s != ST_OK) return s;
-  PassConfig config = {.machine = &machine, .diags = d, .explain = c->o.explain, .verify = c->call->context->knobs.verify_each};
+  PassConfig config = {.machine = &machine,
+                       .diags = d,
+                       .explain = c->o.explain,
+                       .verify = c->call->context->knobs.verify_each};
   if ((s = pass_run(c->module, PASS_CPU, &config)) != ST_OK) return s;
   if ((s = target_compile(c->module, &c->target, a, d, out)) != ST_OK) return s;
   for (uint32_t k = 0; k < (*out)->nkernels; k++)
-    for (uint32_t v = 0; v < (*out)->kernels[k].nvariants; v++) add_fixed_args(c, &(*out)->kernels[k].variants[v]);
+    for (uint32_t v = 0; v < (*out)->kernels[k].nvariants; v++)
+      add_fixed_args(c, &(*out)->kernels[k].variants[v]);
   (*out)->source_name = c->source.path;
   return ST_OK;
 }
@@ -92,7 +100,8 @@ static Status compile_call(ApiCall *call, void *user) {
     return s;
   if (cached) compile_keep(&c, bytes, nimage);
   char trouble[512];
-  if (rt_cache_problem(cache, trouble, sizeof trouble)) diag(&call->diags, DIAG_WARNING, LOC_NONE, "%s", trouble);
+  if (rt_cache_problem(cache, trouble, sizeof trouble))
+    diag(&call->diags, DIAG_WARNING, LOC_NONE, "%s", trouble);
   return hand_over(a, bytes, nimage);
 }
 
@@ -107,19 +116,21 @@ static dt_status compile_to_image(dt_context *c, CompileArgs *a, dt_image **out)
   return st;
 }
 
-dt_status dt_compile_file(dt_context *c, const char *path, const char *kernel, const dt_named *args, size_t nargs,
-                          const dt_compile_options *options, dt_image **out) {
+dt_status dt_compile_file(dt_context *c, const char *path, const char *kernel, const dt_named *args,
+                          size_t nargs, const dt_compile_options *options, dt_image **out) {
   dt_status st = api_need(c, "dt_compile_file", "path", path);
   if (st != DT_OK) return st;
   CompileArgs a = {.path = path, .kernel = kernel, .args = args, .nargs = nargs, .o = options};
   return compile_to_image(c, &a, out);
 }
 
-dt_status dt_compile_text(dt_context *c, const char *name, const char *text, size_t len, const char *kernel, const dt_named *args,
-                          size_t nargs, const dt_compile_options *options, dt_image **out) {
+dt_status dt_compile_text(dt_context *c, const char *name, const char *text, size_t len, const char *kernel,
+                          const dt_named *args, size_t nargs, const dt_compile_options *options,
+                          dt_image **out) {
   dt_status st = api_need(c, "dt_compile_text", "name", name);
   if (st == DT_OK) st = api_need(c, "dt_compile_text", "text", text);
   if (st != DT_OK) return st;
-  CompileArgs a = {.path = name, .text = text, .len = len, .kernel = kernel, .args = args, .nargs = nargs, .o = options};
+  CompileArgs a = {
+      .path = name, .text = text, .len = len, .kernel = kernel, .args = args, .nargs = nargs, .o = options};
   return compile_to_image(c, &a, out);
 }

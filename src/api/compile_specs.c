@@ -6,7 +6,10 @@
 static const struct {
   const char *name, *target, *cpu;
 } targets[] = {
-    {"x86", "x86", NULL}, {"host", "x86", NULL}, {"x86-64", "x86", "x86-64-v3"}, {"x86-64-v3", "x86", "x86-64-v3"},
+    {"x86", "x86", NULL},
+    {"host", "x86", NULL},
+    {"x86-64", "x86", "x86-64-v3"},
+    {"x86-64-v3", "x86", "x86-64-v3"},
     {"x86-64-v4", "x86", "x86-64-v4"},
 };
 
@@ -15,7 +18,8 @@ static Status choose_target(Compile *c) {
   if (!c->o.target || !*c->o.target) c->o.target = "host";
   for (size_t i = 0; i < DT_COUNTOF(targets); i++) {
     if (strcmp(c->o.target, targets[i].name) != 0) continue;
-    c->target = (TargetOptions){.target = targets[i].target, .cpu = targets[i].cpu, .opt = 1, .debug_lines = true};
+    c->target =
+        (TargetOptions){.target = targets[i].target, .cpu = targets[i].cpu, .opt = 1, .debug_lines = true};
     return ST_OK;
   }
   diag(d, DIAG_ERROR, LOC_NONE, "unknown target '%s'", c->o.target);
@@ -32,10 +36,22 @@ static bool constant_of(const dt_value *v, FrontConst *out) {
     out->i = v->u.i;
     out->is_unsigned = v->dtype == DT_U64;
     return true;
-  case DT_VALUE_FLOAT: out->kind = FCONST_FLOAT; out->f = v->u.f; return true;
-  case DT_VALUE_BOOL: out->kind = FCONST_BOOL; out->i = v->u.i != 0; return true;
-  case DT_VALUE_STR: out->kind = FCONST_STR; out->s = v->u.str; return true;
-  case DT_VALUE_FUNC: out->kind = FCONST_FUNC; out->s = v->u.str; return true;
+  case DT_VALUE_FLOAT:
+    out->kind = FCONST_FLOAT;
+    out->f = v->u.f;
+    return true;
+  case DT_VALUE_BOOL:
+    out->kind = FCONST_BOOL;
+    out->i = v->u.i != 0;
+    return true;
+  case DT_VALUE_STR:
+    out->kind = FCONST_STR;
+    out->s = v->u.str;
+    return true;
+  case DT_VALUE_FUNC:
+    out->kind = FCONST_FUNC;
+    out->s = v->u.str;
+    return true;
   case DT_VALUE_DTYPE: {
     const char *name = dt_dtype_name(v->dtype);
     out->kind = FCONST_DTYPE;
@@ -51,8 +67,8 @@ static FrontDtype front_dtype(dt_dtype d) {
   return (FrontDtype)front_dtype_parse(name, strlen(name));
 }
 
-Status compile_begin(Compile *c, ApiCall *call, const char *path, const char *text, size_t len, const char *kernel,
-                     const dt_named *args, size_t nargs, const dt_compile_options *o) {
+Status compile_begin(Compile *c, ApiCall *call, const char *path, const char *text, size_t len,
+                     const char *kernel, const dt_named *args, size_t nargs, const dt_compile_options *o) {
   Diags *d = &call->diags;
   *c = (Compile){.call = call, .source = {path, text, len}, .kernel = kernel, .args = args, .nargs = nargs};
   if (o && o->size != sizeof *o) {
@@ -100,12 +116,19 @@ Status compile_begin(Compile *c, ApiCall *call, const char *path, const char *te
     globals[i].name = c->o.globals[i].name ? c->o.globals[i].name : "";
     const dt_value *v = &c->o.globals[i].value;
     const bool is_text = v->kind == DT_VALUE_STR || v->kind == DT_VALUE_FUNC;
-    if (*globals[i].name && (!is_text || v->u.str) && (unsigned)v->dtype < DT_NDTYPES && constant_of(&c->o.globals[i].value, &globals[i].value)) continue;
-    diag(d, DIAG_ERROR, LOC_NONE, "global '%s' must be a constant, not a pointer or descriptor", globals[i].name);
+    if (*globals[i].name && (!is_text || v->u.str) && (unsigned)v->dtype < DT_NDTYPES &&
+        constant_of(&c->o.globals[i].value, &globals[i].value))
+      continue;
+    diag(d, DIAG_ERROR, LOC_NONE, "global '%s' must be a constant, not a pointer or descriptor",
+         globals[i].name);
     return ST_INVALID;
   }
-  c->front = (FrontOptions){.num_warps = c->o.num_warps, .num_stages = c->o.num_stages, .globals = globals,
-                            .nglobals = (int)c->o.nglobals, .search = search, .nsearch = n};
+  c->front = (FrontOptions){.num_warps = c->o.num_warps,
+                            .num_stages = c->o.num_stages,
+                            .globals = globals,
+                            .nglobals = (int)c->o.nglobals,
+                            .search = search,
+                            .nsearch = n};
   return choose_target(c);
 }
 
@@ -113,7 +136,8 @@ Status compile_begin(Compile *c, ApiCall *call, const char *path, const char *te
 static Status constexpr_spec(Compile *c, const FrontParam *p, const dt_value *v, FrontSpec *out) {
   *out = (FrontSpec){.name = p->name, .kind = FRONT_CONST};
   if (constant_of(v, &out->value)) return ST_OK;
-  diag(&c->call->diags, DIAG_ERROR, p->loc, "'%s' is a constexpr: it takes a constant, not a pointer or descriptor", p->name);
+  diag(&c->call->diags, DIAG_ERROR, p->loc,
+       "'%s' is a constexpr: it takes a constant, not a pointer or descriptor", p->name);
   return ST_INVALID;
 }
 
@@ -124,11 +148,12 @@ static Status desc_spec(Compile *c, const FrontParam *p, const dt_desc *desc, Fr
     return ST_INVALID;
   }
   if (desc->strides[desc->rank - 1] != 1) {
-    diag(d, DIAG_ERROR, p->loc, "descriptor '%s': the last axis must be contiguous (stride 1), not %lld", p->name,
-         (long long)desc->strides[desc->rank - 1]);
+    diag(d, DIAG_ERROR, p->loc, "descriptor '%s': the last axis must be contiguous (stride 1), not %lld",
+         p->name, (long long)desc->strides[desc->rank - 1]);
     return ST_INVALID;
   }
-  *out = (FrontSpec){.name = p->name, .kind = FRONT_DESC, .dtype = front_dtype(desc->dtype), .rank = desc->rank};
+  *out =
+      (FrontSpec){.name = p->name, .kind = FRONT_DESC, .dtype = front_dtype(desc->dtype), .rank = desc->rank};
   for (int i = 0; i < desc->rank; i++) out->block[i] = desc->block[i];
   return ST_OK;
 }
@@ -142,21 +167,27 @@ static Status runtime_spec(Compile *c, const FrontParam *p, const dt_value *v, F
     return ST_OK;
   case DT_VALUE_INT:
     if (v->dtype != DT_I32 && v->dtype != DT_I64 && v->dtype != DT_U64) {
-      *out = (FrontSpec){.name = p->name, .kind = FRONT_SCALAR, .dtype = front_dtype(v->dtype), .divisible = 1};
+      *out =
+          (FrontSpec){.name = p->name, .kind = FRONT_SCALAR, .dtype = front_dtype(v->dtype), .divisible = 1};
       return ST_OK;
     }
     *out = front_spec_int(p, plain ? (v->dtype == DT_I64 ? INT64_MAX : 3) : v->u.i, v->dtype == DT_U64);
     if (plain) out->divisible = 1;
     return ST_OK;
   case DT_VALUE_FLOAT:
-    if (v->dtype == DT_F32 || v->dtype == DT_I1) *out = front_spec_float(p, v->u.f);
-    else *out = (FrontSpec){.name = p->name, .kind = FRONT_SCALAR, .dtype = front_dtype(v->dtype), .divisible = 1};
+    if (v->dtype == DT_F32 || v->dtype == DT_I1)
+      *out = front_spec_float(p, v->u.f);
+    else
+      *out =
+          (FrontSpec){.name = p->name, .kind = FRONT_SCALAR, .dtype = front_dtype(v->dtype), .divisible = 1};
     return ST_OK;
   case DT_VALUE_BOOL:
     *out = (FrontSpec){.name = p->name, .kind = FRONT_SCALAR, .dtype = front_dtype(DT_I1), .divisible = 1};
     return ST_OK;
   case DT_VALUE_DESC: return desc_spec(c, p, v->u.desc, out);
-  default: return constexpr_spec(c, p, v, out); // None, strings, dtypes and functions are constants wherever they stand
+  default:
+    return constexpr_spec(c, p, v,
+                          out); // None, strings, dtypes and functions are constants wherever they stand
   }
 }
 
@@ -170,7 +201,8 @@ static const dt_value *given(const Compile *c, const char *name) {
 static const char *param_list(Compile *c) {
   const FrontKernel *k = c->chosen;
   const char *list = "";
-  for (int i = 0; i < k->nparams; i++) list = arena_printf(&c->call->arena, "%s%s%s", list, i ? ", " : "", k->params[i].name);
+  for (int i = 0; i < k->nparams; i++)
+    list = arena_printf(&c->call->arena, "%s%s%s", list, i ? ", " : "", k->params[i].name);
   return list;
 }
 
@@ -178,14 +210,16 @@ static Status check_names(Compile *c) {
   Diags *d = &c->call->diags;
   for (size_t i = 0; i < c->nargs; i++) {
     bool known = false;
-    for (int j = 0; j < c->chosen->nparams && !known; j++) known = strcmp(c->args[i].name, c->chosen->params[j].name) == 0;
+    for (int j = 0; j < c->chosen->nparams && !known; j++)
+      known = strcmp(c->args[i].name, c->chosen->params[j].name) == 0;
     for (size_t j = 0; j < i; j++) {
       if (strcmp(c->args[i].name, c->args[j].name) != 0) continue;
       diag(d, DIAG_ERROR, LOC_NONE, "argument '%s' is given twice", c->args[i].name);
       return ST_INVALID;
     }
     if (known) continue;
-    diag(d, DIAG_ERROR, c->chosen->loc, "kernel '%s' has no parameter '%s'", c->chosen->name, c->args[i].name);
+    diag(d, DIAG_ERROR, c->chosen->loc, "kernel '%s' has no parameter '%s'", c->chosen->name,
+         c->args[i].name);
     diag_hint(d, "its parameters are: %s", param_list(c));
     return ST_INVALID;
   }

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STATUS(name, code, text) _Static_assert(DT_##name == code && ST_##name == code, "ditron.h and status.def disagree");
+#define STATUS(name, code, text) \
+  _Static_assert(DT_##name == code && ST_##name == code, "ditron.h and status.def disagree");
 #include "base/status.def"
 #undef STATUS
 _Static_assert(DT_NDTYPES == (int)IMAGE_NDTYPES && DT_F8E5M2 == (int)IMAGE_F8E5M2 && DT_F16 == (int)IMAGE_F16,
@@ -154,8 +155,10 @@ static dt_status open_cache(dt_context *c, const char *asked) {
   char standard[4096] = "";
   RtError e;
   const char *dir = asked;
-  if (c->knobs.cache_off) dir = "";
-  else if (!dir && *c->knobs.cache_dir) dir = c->knobs.cache_dir;
+  if (c->knobs.cache_off)
+    dir = "";
+  else if (!dir && *c->knobs.cache_dir)
+    dir = c->knobs.cache_dir;
   else if (!dir) {
     rt_cache_default_dir(standard, sizeof standard);
     dir = standard;
@@ -193,7 +196,8 @@ dt_status dt_context_create(const dt_context_options *options, dt_context **out)
     return (dt_status)s;
   }
   choose_kernels_dir(c);
-  double deadline = options && options->deadline_seconds > 0 ? options->deadline_seconds : (double)c->knobs.deadline_s;
+  double deadline =
+      options && options->deadline_seconds > 0 ? options->deadline_seconds : (double)c->knobs.deadline_s;
   RtConfig config = {.deadline_ns = (uint64_t)(deadline * 1e9)};
   if (options) config.print = options->print;
   if (options) config.user = options->user;
@@ -231,9 +235,11 @@ bool dt_context_can_compile(const dt_context *c) {
   (void)c;
   return dt_compile_file != NULL;
 }
-dt_status dt_context_compile(dt_context *c, const char *path, const char *kernel, const dt_named *args, size_t nargs,
-                             const dt_compile_options *options, dt_image **out) {
+dt_status dt_context_compile(dt_context *c, const char *path, const char *kernel, const dt_named *args,
+                             size_t nargs, const dt_compile_options *options, dt_image **out) {
   if (!dt_compile_file)
-    return api_fail(c, ST_UNSUPPORTED, "%s: this process has no compiler (it links libditron-rt only); load an image or a pack", path);
+    return api_fail(c, ST_UNSUPPORTED,
+                    "%s: this process has no compiler (it links libditron-rt only); load an image or a pack",
+                    path);
   return dt_compile_file(c, path, kernel, args, nargs, options, out);
 }

@@ -33,7 +33,8 @@ static Status read_image(ApiCall *call, void *user) {
     char *data;
     Status s = os_read_file(&call->arena, a->path, MOST_IMAGE_BYTES, &data, &a->n);
     if (s != ST_OK) {
-      diag(&call->diags, DIAG_ERROR, LOC_NONE, "%s: %s", a->path, s == ST_LIMIT ? "larger than 1 GiB" : os_error());
+      diag(&call->diags, DIAG_ERROR, LOC_NONE, "%s: %s", a->path,
+           s == ST_LIMIT ? "larger than 1 GiB" : os_error());
       return s;
     }
     a->bytes = data;
@@ -43,8 +44,10 @@ static Status read_image(ApiCall *call, void *user) {
   im->context = call->context;
   arena_init(&im->arena, 0, &im->escape);
   Status s = read_into(im, a->bytes, a->n, &call->diags);
-  if (s == ST_OK) *a->image = im;
-  else dt_image_destroy(im);
+  if (s == ST_OK)
+    *a->image = im;
+  else
+    dt_image_destroy(im);
   return s;
 }
 
@@ -102,7 +105,8 @@ static Status open_pack(ApiCall *call, void *user) {
   char *data;
   Status s = os_read_file(&call->arena, a->path, MOST_IMAGE_BYTES, &data, &a->n);
   if (s != ST_OK) {
-    diag(&call->diags, DIAG_ERROR, LOC_NONE, "%s: %s", a->path, s == ST_LIMIT ? "larger than 1 GiB" : os_error());
+    diag(&call->diags, DIAG_ERROR, LOC_NONE, "%s: %s", a->path,
+         s == ST_LIMIT ? "larger than 1 GiB" : os_error());
     return s;
   }
   dt_pack *p = calloc(1, sizeof *p);
@@ -110,8 +114,10 @@ static Status open_pack(ApiCall *call, void *user) {
   p->context = call->context;
   arena_init(&p->arena, 0, &p->escape);
   s = parse_pack(p, data, a->n, &call->diags);
-  if (s == ST_OK) *a->pack = p;
-  else dt_pack_destroy(p);
+  if (s == ST_OK)
+    *a->pack = p;
+  else
+    dt_pack_destroy(p);
   return s;
 }
 
@@ -125,8 +131,10 @@ dt_status dt_pack_get(dt_pack *p, const char *key, dt_image **out) {
   dt_status st = api_need(p->context, "dt_pack_get", "key", key);
   if (st != DT_OK) return st;
   for (uint32_t i = 0; i < p->n; i++)
-    if (strcmp(p->entries[i].key, key) == 0) return api_image_from_bytes(p->context, p->entries[i].bytes, p->entries[i].n, out);
-  return api_fail(p->context, ST_NOT_FOUND, "the pack has no kernel '%s'; `ditron pack --list` shows what it has", key);
+    if (strcmp(p->entries[i].key, key) == 0)
+      return api_image_from_bytes(p->context, p->entries[i].bytes, p->entries[i].n, out);
+  return api_fail(p->context, ST_NOT_FOUND,
+                  "the pack has no kernel '%s'; `ditron pack --list` shows what it has", key);
 }
 
 void dt_pack_destroy(dt_pack *p) {
@@ -165,10 +173,13 @@ dt_status dt_pack_writer_add(dt_pack_writer *w, const char *key, const dt_image 
   if (st == DT_OK) st = api_need(w->context, "dt_pack_writer_add", "image", im);
   if (st != DT_OK) return st;
   if (ESCAPE_TRY(&w->escape)) return api_fail(w->context, w->escape.status, "%s", w->escape.message);
-  const PackEntry e = {arena_strdup(&w->arena, key), arena_copy(&w->arena, im->bytes, im->nbytes), im->nbytes};
+  const PackEntry e = {arena_strdup(&w->arena, key), arena_copy(&w->arena, im->bytes, im->nbytes),
+                       im->nbytes};
   PackEntry *old = entry_of(w, key);
-  if (old) *old = e;
-  else vec_push(&w->arena, &w->entries, e);
+  if (old)
+    *old = e;
+  else
+    vec_push(&w->arena, &w->entries, e);
   return DT_OK;
 }
 
@@ -180,9 +191,11 @@ static Status save_pack(ApiCall *call, void *user) {
   SaveArgs *a = user;
   void *bytes;
   size_t n;
-  Status s = pack_write(a->writer->entries.data, a->writer->entries.len, &call->arena, &bytes, &n, &call->diags);
+  Status s =
+      pack_write(a->writer->entries.data, a->writer->entries.len, &call->arena, &bytes, &n, &call->diags);
   if (s != ST_OK) return s;
-  if ((s = os_write_file(a->path, bytes, n)) != ST_OK) diag(&call->diags, DIAG_ERROR, LOC_NONE, "%s: %s", a->path, os_error());
+  if ((s = os_write_file(a->path, bytes, n)) != ST_OK)
+    diag(&call->diags, DIAG_ERROR, LOC_NONE, "%s: %s", a->path, os_error());
   return s;
 }
 dt_status dt_pack_writer_save(dt_pack_writer *w, const char *path) {

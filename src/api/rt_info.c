@@ -47,7 +47,16 @@ typedef struct Number { // exact for every dtype: integers in i (u64 as its bits
 
 static Number get(const unsigned char *p, dt_dtype d) {
   Number n = {0};
-  union { uint16_t h; uint32_t w; uint64_t q; float f; double d; int16_t sh; int32_t sw; int64_t sq; } x = {0};
+  union {
+    uint16_t h;
+    uint32_t w;
+    uint64_t q;
+    float f;
+    double d;
+    int16_t sh;
+    int32_t sw;
+    int64_t sq;
+  } x = {0};
   memcpy(&x, p, image_dtypes[d].bytes);
   n.is_unsigned = d >= DT_U8 && d <= DT_U64;
   n.is_float = d >= DT_F16;
@@ -59,7 +68,8 @@ static Number get(const unsigned char *p, dt_dtype d) {
   case DT_U16: n.i = x.h; break;
   case DT_I32: n.i = x.sw; break;
   case DT_U32: n.i = x.w; break;
-  case DT_I64: case DT_U64: n.i = x.sq; break;
+  case DT_I64:
+  case DT_U64: n.i = x.sq; break;
   case DT_F16: n.f = f16_to_f32(x.h); break;
   case DT_BF16: n.f = bf16_to_f32(x.h); break;
   case DT_F32: n.f = x.f; break;
@@ -78,7 +88,8 @@ static int64_t to_int(const Number *n, dt_dtype d) {
   if (isnan(n->f)) return 0;
   double lo = uns ? 0 : -ldexp(1, (int)bits - 1), hi = ldexp(1, (int)(uns ? bits : bits - 1));
   if (n->f < lo) return uns ? 0 : bits == 64 ? INT64_MIN : (int64_t)lo;
-  if (n->f >= hi) return uns ? (bits == 64 ? -1 : (int64_t)(hi - 1)) : bits == 64 ? INT64_MAX : (int64_t)(hi - 1);
+  if (n->f >= hi)
+    return uns ? (bits == 64 ? -1 : (int64_t)(hi - 1)) : bits == 64 ? INT64_MAX : (int64_t)(hi - 1);
   return uns ? (int64_t)(uint64_t)n->f : (int64_t)n->f;
 }
 
@@ -87,7 +98,13 @@ static double to_float(const Number *n) {
 }
 
 static void set(unsigned char *p, dt_dtype d, const Number *n) {
-  union { uint16_t h; uint8_t b; float f; double d; int64_t q; } x = {0};
+  union {
+    uint16_t h;
+    uint8_t b;
+    float f;
+    double d;
+    int64_t q;
+  } x = {0};
   switch (d) {
   case DT_I1: x.b = n->is_float ? n->f != 0 : n->i != 0; break;
   case DT_F16: x.h = f16_from_f64(to_float(n)); break;

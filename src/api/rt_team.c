@@ -7,14 +7,16 @@
 // ---- teams ------------------------------------------------------------------------------------------------------------
 dt_status dt_team_create(dt_context *c, const dt_team_options *o, dt_team **out) {
   RtTeamConfig config = {0};
-  if (o && o->size != sizeof *o) return api_fail(c, ST_INVALID, "dt_team_options.size is %zu, not sizeof(dt_team_options)", o->size);
+  if (o && o->size != sizeof *o)
+    return api_fail(c, ST_INVALID, "dt_team_options.size is %zu, not sizeof(dt_team_options)", o->size);
   if (o)
-    config = (RtTeamConfig){.local_ranks = o->local_ranks,
-                            .from_environment = o->from_environment,
-                            .device = o->device,
-                            .threads_per_rank = o->threads_per_rank ? o->threads_per_rank : (int)c->knobs.threads,
-                            .symmetric_bytes = o->symmetric_bytes,
-                            .trace = o->trace};
+    config =
+        (RtTeamConfig){.local_ranks = o->local_ranks,
+                       .from_environment = o->from_environment,
+                       .device = o->device,
+                       .threads_per_rank = o->threads_per_rank ? o->threads_per_rank : (int)c->knobs.threads,
+                       .symmetric_bytes = o->symmetric_bytes,
+                       .trace = o->trace};
   RtError e;
   RtTeam *rt;
   Status s = rt_team_create(c->rt, &config, &rt, &e);
@@ -131,7 +133,8 @@ dt_status dt_agree(dt_rank *r, dt_status mine) {
   for (int i = 0; i < world && s == ST_OK && st == DT_OK; i++) {
     if (all[i].status == DT_OK) continue;
     st = (dt_status)all[i].status;
-    if (mine == DT_OK) api_fail(c, (Status)st, "rank %d: %s", i, all[i].text); // else this rank's own text stays
+    if (mine == DT_OK)
+      api_fail(c, (Status)st, "rank %d: %s", i, all[i].text); // else this rank's own text stays
   }
   free(all);
   return st;
@@ -140,7 +143,8 @@ dt_status dt_agree(dt_rank *r, dt_status mine) {
 dt_status dt_share(dt_rank *r, int from, void *bytes, size_t n) {
   dt_context *c = api_rank_context(r);
   int world = dt_team_size(r->team);
-  if (n > RT_EXCHANGE_MAX || from < 0 || from >= world) return api_fail(c, ST_INVALID, "dt_share: %zu bytes from rank %d", n, from);
+  if (n > RT_EXCHANGE_MAX || from < 0 || from >= world)
+    return api_fail(c, ST_INVALID, "dt_share: %zu bytes from rank %d", n, from);
   char *all = malloc((size_t)world * n + 1);
   if (!all) return api_fail(c, ST_NO_MEMORY, "out of memory");
   RtError e;
@@ -189,8 +193,10 @@ dt_status dt_stream_create(dt_rank *r, const char *label, dt_stream **out) {
   if (!s) return api_fail(c, ST_NO_MEMORY, "out of memory");
   s->rank = r;
   Status st = rt_stream_create(r->rt, label, &s->rt, &e);
-  if (st == ST_OK) *out = s;
-  else free(s);
+  if (st == ST_OK)
+    *out = s;
+  else
+    free(s);
   return api_rt(c, st, &e);
 }
 void dt_stream_destroy(dt_stream *s) {
@@ -215,8 +221,10 @@ dt_status dt_event_create(dt_rank *r, dt_event **out) {
   if (!ev) return api_fail(c, ST_NO_MEMORY, "out of memory");
   ev->rank = r;
   Status st = rt_event_create(r->rt, &ev->rt, &e);
-  if (st == ST_OK) *out = ev;
-  else free(ev);
+  if (st == ST_OK)
+    *out = ev;
+  else
+    free(ev);
   return api_rt(c, st, &e);
 }
 void dt_event_destroy(dt_event *ev) {
@@ -242,9 +250,11 @@ dt_status dt_copy(dt_stream *s, void *dst, const void *src, size_t bytes) {
   RtError e;
   return api_rt(stream_context(s), rt_copy(s->rt, dst, src, bytes, &e), &e);
 }
-dt_status dt_copy_2d(dt_stream *s, void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width_bytes, size_t rows) {
+dt_status dt_copy_2d(dt_stream *s, void *dst, size_t dst_pitch, const void *src, size_t src_pitch,
+                     size_t width_bytes, size_t rows) {
   RtError e;
-  return api_rt(stream_context(s), rt_copy_2d(s->rt, dst, dst_pitch, src, src_pitch, width_bytes, rows, &e), &e);
+  return api_rt(stream_context(s), rt_copy_2d(s->rt, dst, dst_pitch, src, src_pitch, width_bytes, rows, &e),
+                &e);
 }
 dt_status dt_fill(dt_stream *s, void *dst, int byte, size_t bytes) {
   RtError e;

@@ -198,9 +198,9 @@ Status os_mkdirs(const char *path); // like mkdir -p, mode 0700 for what it make
 bool os_exists(const char *path);
 bool os_is_dir(const char *path);
 const char *
-os_code_dir(Arena *a);      // the real folder of the library or program that this code is in; NULL if unknown
+os_code_dir(Arena *a); // the real folder of the library or program that this code is in; NULL if unknown
 uint64_t os_code_stamp(void); // changes when the library or program that this code is in is built anew
-const char *os_error(void); // text of errno, thread-local buffer
+const char *os_error(void);   // text of errno, thread-local buffer
 // Runs a program (argv NULL-terminated, found on PATH), waits, returns its exit code in *code and up to `cap`
 // bytes of its stdout+stderr in out. ST_NOT_FOUND where the program does not exist.
 Status os_run(const char *const *argv, int *code, char *out, size_t cap);

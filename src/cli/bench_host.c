@@ -27,8 +27,10 @@ static double median(double *v, int n) {
 static void print_cases(const HostCase *c, int n, bool json) {
   if (!json) printf("%-36s %12s %12s %8s\n", "name", "ms", "limit ms", "of limit");
   for (int i = 0; i < n; i++) {
-    const char *form = json ? "{\"name\": \"%s\", \"target\": \"cpu\", \"ms\": %.6g, \"limit_ms\": %.6g, \"of_limit\": %.4g}\n"
-                            : "%-36s %12.6f %12.6f %8.2f\n";
+    const char *form =
+        json
+            ? "{\"name\": \"%s\", \"target\": \"cpu\", \"ms\": %.6g, \"limit_ms\": %.6g, \"of_limit\": %.4g}\n"
+            : "%-36s %12.6f %12.6f %8.2f\n";
     printf(form, c[i].name, c[i].ms, c[i].limit_ms, c[i].limit_ms / c[i].ms);
   }
 }
@@ -36,8 +38,9 @@ static void print_cases(const HostCase *c, int n, bool json) {
 static double ms_since(uint64_t start) { return (double)(cli_now_ns() - start) / 1e6; }
 
 // ---- launching --------------------------------------------------------------------------------------------------------------
-static const char SMALL[] = "import triton\nimport triton.language as tl\n@triton.jit\ndef small(x_ptr, n, f):\n"
-                            "    tl.store(x_ptr + n, f)\n";
+static const char SMALL[] =
+    "import triton\nimport triton.language as tl\n@triton.jit\ndef small(x_ptr, n, f):\n"
+    "    tl.store(x_ptr + n, f)\n";
 
 // The host's time to launch, without waiting; and with waiting for each.
 static dt_status time_launches(dt_rank *r, int rounds, HostCase out[2]) {
@@ -83,14 +86,21 @@ static dt_status time_launches(dt_rank *r, int rounds, HostCase out[2]) {
 static dt_status compile_once(dt_context *c, dt_rank *r, double *ms) {
   char path[4096];
   snprintf(path, sizeof path, "%s/matmul.py", dt_kernels_dir(c));
-  const dt_named args[] = {{"a_ptr", dt_ptr(DT_F32, NULL)}, {"b_ptr", dt_ptr(DT_F32, NULL)}, {"c_ptr", dt_ptr(DT_F32, NULL)},
-                           {"M", dt_int(1024)},             {"N", dt_int(1024)},             {"K", dt_int(1024)},
-                           {"BLOCK_M", dt_int(128)},        {"BLOCK_N", dt_int(128)},        {"BLOCK_K", dt_int(64)},
+  const dt_named args[] = {{"a_ptr", dt_ptr(DT_F32, NULL)},
+                           {"b_ptr", dt_ptr(DT_F32, NULL)},
+                           {"c_ptr", dt_ptr(DT_F32, NULL)},
+                           {"M", dt_int(1024)},
+                           {"N", dt_int(1024)},
+                           {"K", dt_int(1024)},
+                           {"BLOCK_M", dt_int(128)},
+                           {"BLOCK_N", dt_int(128)},
+                           {"BLOCK_K", dt_int(64)},
                            {"GROUP_M", dt_int(8)}};
   dt_image *image = NULL;
   dt_kernel *kernel = NULL;
   uint64_t start = cli_now_ns();
-  dt_status st = dt_compile_file(c, path, "matmul_persistent_kernel", args, sizeof args / sizeof *args, NULL, &image);
+  dt_status st =
+      dt_compile_file(c, path, "matmul_persistent_kernel", args, sizeof args / sizeof *args, NULL, &image);
   if (st == DT_OK) st = dt_kernel_load(r, image, NULL, &kernel);
   *ms = ms_since(start);
   dt_kernel_destroy(kernel);
@@ -99,7 +109,8 @@ static dt_status compile_once(dt_context *c, dt_rank *r, double *ms) {
 }
 
 // In a context of its own with this cache; *first is the first compile, *rest the median of the others.
-static dt_status compile_rounds(const char *cache, int rounds, double *first, double *rest, char *why, size_t cap) {
+static dt_status compile_rounds(const char *cache, int rounds, double *first, double *rest, char *why,
+                                size_t cap) {
   const dt_context_options o = {.size = sizeof o, .cache_dir = cache};
   dt_context *c = NULL;
   dt_team *team = NULL;

@@ -26,7 +26,8 @@ static OpsRow row_at(size_t i) {
   };
   OpsRow none = {0};
   if (i >= sizeof rows / sizeof rows[0]) return none;
-  OpsRow r = {rows[i].name, rows[i].tensors, rows[i].text, count_tensors(rows[i].tensors), rows[i].setup, rows[i].run};
+  OpsRow r = {rows[i].name,  rows[i].tensors, rows[i].text, count_tensors(rows[i].tensors),
+              rows[i].setup, rows[i].run};
   return r;
 }
 const char *dt_operator_name(size_t i) { return row_at(i).name; }
@@ -110,12 +111,15 @@ static void kernel_key(const OpsKernel *k, char *key, size_t cap) {
     switch (a->value.kind) {
     case DT_VALUE_PTR: snprintf(text, sizeof text, "*%s", dt_dtype_name(a->value.dtype)); break;
     case DT_VALUE_INT:
-      if (constexpr_) snprintf(text, sizeof text, "%lld", (long long)a->value.u.i);
-      else snprintf(text, sizeof text, "%s", dt_dtype_name(a->value.dtype));
+      if (constexpr_)
+        snprintf(text, sizeof text, "%lld", (long long)a->value.u.i);
+      else
+        snprintf(text, sizeof text, "%s", dt_dtype_name(a->value.dtype));
       break;
     case DT_VALUE_FLOAT: snprintf(text, sizeof text, "f32"); break;
     case DT_VALUE_BOOL: snprintf(text, sizeof text, "%d", (int)a->value.u.i); break;
-    case DT_VALUE_FUNC: case DT_VALUE_STR: snprintf(text, sizeof text, "%s", a->value.u.str); break;
+    case DT_VALUE_FUNC:
+    case DT_VALUE_STR: snprintf(text, sizeof text, "%s", a->value.u.str); break;
     case DT_VALUE_DTYPE: snprintf(text, sizeof text, "%s", dt_dtype_name(a->value.dtype)); break;
     default: snprintf(text, sizeof text, "None"); break;
     }
@@ -125,7 +129,9 @@ static void kernel_key(const OpsKernel *k, char *key, size_t cap) {
 
 static dt_status compile_kernel(dt_plan *p, const OpsKernel *k, const char *dir, dt_image **image) {
   char path[4096];
-  if (!*dir) return ops_fail(p, DT_NOT_FOUND, "the kernel sources are not where they should be; DITRON_KERNELS can name their folder");
+  if (!*dir)
+    return ops_fail(p, DT_NOT_FOUND,
+                    "the kernel sources are not where they should be; DITRON_KERNELS can name their folder");
   if (snprintf(path, sizeof path, "%s/%s", dir, k->file) >= (int)sizeof path)
     return ops_fail(p, DT_LIMIT, "the path of the kernel sources is longer than %zu bytes", sizeof path);
   dt_compile_options o = {.size = sizeof o};
@@ -224,12 +230,12 @@ dt_status ops_advance(dt_plan *p, dt_stream *s) {
   return OPS_LAUNCH(&p->kernels[OPS_ADVANCE], s, 1, 1, dt_ptr(DT_I64, p->ch.epoch));
 }
 dt_status ops_announce(dt_plan *p, dt_stream *s, int64_t *words, int64_t per_epoch) {
-  return OPS_LAUNCH(&p->kernels[OPS_ANNOUNCE], s, p->world, 1, dt_ptr(DT_I64, words), dt_ptr(DT_I64, p->ch.epoch),
-                    dt_int(per_epoch));
+  return OPS_LAUNCH(&p->kernels[OPS_ANNOUNCE], s, p->world, 1, dt_ptr(DT_I64, words),
+                    dt_ptr(DT_I64, p->ch.epoch), dt_int(per_epoch));
 }
 dt_status ops_wait_all(dt_plan *p, dt_stream *s, int64_t *words, int64_t per_epoch, int64_t lag) {
-  return OPS_LAUNCH(&p->kernels[OPS_WAIT_ALL], s, 1, 1, dt_ptr(DT_I64, words), dt_ptr(DT_I64, p->ch.epoch), dt_int(per_epoch),
-                    dt_int(lag));
+  return OPS_LAUNCH(&p->kernels[OPS_WAIT_ALL], s, 1, 1, dt_ptr(DT_I64, words), dt_ptr(DT_I64, p->ch.epoch),
+                    dt_int(per_epoch), dt_int(lag));
 }
 
 dt_status ops_push_all(dt_plan *p, dt_stream *s, int b, size_t offset, const void *src, size_t bytes) {
@@ -287,13 +293,14 @@ static dt_status plan_setup(dt_plan *p, OpsRow *row, const dt_plan_options *o, i
   p->o = *o;
   if (!find_row(o->op, row)) return unknown_operator(p->context, o->op);
   p->row = row;
-  if (!known_dtype(o->dtype)) return ops_fail(p, DT_INVALID, "%s: there is no dtype %d", o->op, (int)o->dtype);
+  if (!known_dtype(o->dtype))
+    return ops_fail(p, DT_INVALID, "%s: there is no dtype %d", o->op, (int)o->dtype);
   if (o->m < 0 || o->n < 0 || o->k < 0)
-    return ops_fail(p, DT_INVALID, "%s: sizes must not be negative (m %lld, n %lld, k %lld)", o->op, (long long)o->m,
-                    (long long)o->n, (long long)o->k);
+    return ops_fail(p, DT_INVALID, "%s: sizes must not be negative (m %lld, n %lld, k %lld)", o->op,
+                    (long long)o->m, (long long)o->n, (long long)o->k);
   if (!sizes_fit(o, world))
-    return ops_fail(p, DT_LIMIT, "%s: sizes are too large (m %lld, n %lld, k %lld on %d ranks)", o->op, (long long)o->m,
-                    (long long)o->n, (long long)o->k, world);
+    return ops_fail(p, DT_LIMIT, "%s: sizes are too large (m %lld, n %lld, k %lld on %d ranks)", o->op,
+                    (long long)o->m, (long long)o->n, (long long)o->k, world);
   p->elem = dt_dtype_bytes(o->dtype);
   dt_status st = check_dtype(p);
   if (st == DT_OK) st = row->setup(p);
@@ -302,7 +309,8 @@ static dt_status plan_setup(dt_plan *p, OpsRow *row, const dt_plan_options *o, i
 }
 
 dt_status dt_plan_requests(dt_context *c, const dt_plan_options *o, int world,
-                           dt_status (*fn)(void *, const char *, const char *, const dt_named *, size_t, const char *),
+                           dt_status (*fn)(void *, const char *, const char *, const dt_named *, size_t,
+                                           const char *),
                            void *user) {
   if (world < 1) return dt_context_fail(c, DT_INVALID, "a plan needs at least one rank");
   dt_plan *p = calloc(1, sizeof *p);
@@ -343,15 +351,19 @@ static dt_status same_everywhere(const dt_plan *p) {
   first = mine;
   dt_status st = dt_share(p->rank, 0, &first, sizeof first);
   if (st != DT_OK || memcmp(&mine, &first, sizeof mine) == 0) return st;
-  return ops_fail((dt_plan *)p, DT_MISMATCH, "the ranks ask for different plans: rank 0 for %s %s %s m %lld n %lld k %lld, rank %d for %s %s %s m %lld n %lld k %lld",
-                  first.op, first.variant, dt_dtype_name((dt_dtype)first.dtype), (long long)first.m, (long long)first.n,
-                  (long long)first.k, p->index, mine.op, mine.variant, dt_dtype_name(p->o.dtype), (long long)mine.m,
-                  (long long)mine.n, (long long)mine.k);
+  return ops_fail(
+      (dt_plan *)p, DT_MISMATCH,
+      "the ranks ask for different plans: rank 0 for %s %s %s m %lld n %lld k %lld, rank %d for %s %s %s m %lld n %lld k %lld",
+      first.op, first.variant, dt_dtype_name((dt_dtype)first.dtype), (long long)first.m, (long long)first.n,
+      (long long)first.k, p->index, mine.op, mine.variant, dt_dtype_name(p->o.dtype), (long long)mine.m,
+      (long long)mine.n, (long long)mine.k);
 }
 
 static dt_status load_kernels(dt_plan *p) {
   if (!p->o.pack && !dt_context_can_compile(p->context))
-    return ops_fail(p, DT_UNSUPPORTED, "%s: this process has no compiler; give plan options a pack made by `ditron pack`", p->o.op);
+    return ops_fail(p, DT_UNSUPPORTED,
+                    "%s: this process has no compiler; give plan options a pack made by `ditron pack`",
+                    p->o.op);
   const char *dir = p->o.kernels_dir ? p->o.kernels_dir : dt_kernels_dir(p->context);
   dt_status st = DT_OK;
   for (int i = 0; i < p->nkernels && st == DT_OK; i++) st = load_kernel(p, &p->kernels[i], dir);
@@ -414,14 +426,16 @@ void dt_plan_destroy(dt_plan *p) {
 
 static dt_status check_run(dt_plan *p, const dt_stream *s, void *const *tensors, size_t n) {
   if (n != p->row->ntensors)
-    return ops_fail(p, DT_INVALID, "%s takes %zu tensors (%s), got %zu", p->row->name, p->row->ntensors, p->row->tensors, n);
+    return ops_fail(p, DT_INVALID, "%s takes %zu tensors (%s), got %zu", p->row->name, p->row->ntensors,
+                    p->row->tensors, n);
   if (!s) return ops_fail(p, DT_INVALID, "%s: the stream is NULL", p->row->name);
   for (size_t i = 0; i < n; i++) {
     if (!tensors || !tensors[i])
       return ops_fail(p, DT_INVALID, "%s: tensor %zu of (%s) is NULL", p->row->name, i, p->row->tensors);
     if ((uintptr_t)tensors[i] % p->elem)
-      return ops_fail(p, DT_INVALID, "%s: tensor %zu of (%s) does not lie at a multiple of its elements' %zu bytes", p->row->name, i,
-                      p->row->tensors, p->elem);
+      return ops_fail(p, DT_INVALID,
+                      "%s: tensor %zu of (%s) does not lie at a multiple of its elements' %zu bytes",
+                      p->row->name, i, p->row->tensors, p->elem);
   }
   return DT_OK;
 }

@@ -30,7 +30,8 @@ static Team team_of(int world, double deadline) {
   Team t = {0};
   const dt_context_options co = {.size = sizeof co, .deadline_seconds = deadline};
   assert_int_equal(dt_context_create(&co, &t.context), DT_OK);
-  const dt_team_options o = {.size = sizeof o, .local_ranks = world, .symmetric_bytes = 8 << 20, .threads_per_rank = 1};
+  const dt_team_options o = {
+      .size = sizeof o, .local_ranks = world, .symmetric_bytes = 8 << 20, .threads_per_rank = 1};
   assert_int_equal(dt_team_create(t.context, &o, &t.team), DT_OK);
   return t;
 }
@@ -52,7 +53,8 @@ typedef struct HandOver {
   dt_status after;
 } HandOver;
 
-static dt_status launch_hand_over(dt_rank *r, const dt_image *im, dt_stream *s, int64_t *flags, int32_t *out, int64_t value) {
+static dt_status launch_hand_over(dt_rank *r, const dt_image *im, dt_stream *s, int64_t *flags, int32_t *out,
+                                  int64_t value) {
   dt_kernel *k = NULL;
   dt_status st = dt_kernel_load(r, im, "hand_over", &k);
   if (st != DT_OK) return st;
@@ -74,15 +76,19 @@ static dt_status hand_over(dt_rank *r, void *user) {
   dt_status st = dt_symm_alloc(r, 64, "ready", &flags);
   if (st == DT_OK) st = dt_alloc(r, 64, &out);
   if (st == DT_OK) st = dt_stream_create(r, "main", &s);
-  const dt_named args[] = {{"flags_ptr", dt_ptr(DT_I64, flags)}, {"out_ptr", dt_ptr(DT_I32, out)}, {"value", dt_int(5)},
+  const dt_named args[] = {{"flags_ptr", dt_ptr(DT_I64, flags)},
+                           {"out_ptr", dt_ptr(DT_I32, out)},
+                           {"value", dt_int(5)},
                            {"SEND", dt_bool(h->send)}};
-  if (st == DT_OK) st = dt_compile_text(c, "faults.py", SOURCE, sizeof SOURCE - 1, "hand_over", args, 4, NULL, &im);
+  if (st == DT_OK)
+    st = dt_compile_text(c, "faults.py", SOURCE, sizeof SOURCE - 1, "hand_over", args, 4, NULL, &im);
   if (st == DT_OK) st = dt_barrier(r);
   if (st != DT_OK) return st;
   h->status[me] = launch_hand_over(r, im, s, flags, out, h->value);
   snprintf(h->report[me], sizeof h->report[me], "%s", dt_error(c));
   // Rank 0 has nothing to wait for and may be done before the deadline; it hears of the failure at the next meeting.
-  if (h->status[me] == DT_OK) usleep(450000); // and comes to that late, so that it is not the first to lose patience
+  if (h->status[me] == DT_OK)
+    usleep(450000); // and comes to that late, so that it is not the first to lose patience
   if (h->status[me] == DT_OK) h->status[me] = dt_barrier(r);
   st = dt_team_recover(r);
   if (st == DT_OK) { // the same kernels again, with what was missing
@@ -141,7 +147,9 @@ static void test_device_assert(void **state) {
   dt_kernel *k = NULL;
   dt_stream *s = NULL;
   const dt_named args[] = {{"x_ptr", dt_ptr(DT_I32, x)}};
-  assert_int_equal(dt_compile_text(t.context, "faults.py", SOURCE, sizeof SOURCE - 1, "positive", args, 1, NULL, &im), DT_OK);
+  assert_int_equal(
+      dt_compile_text(t.context, "faults.py", SOURCE, sizeof SOURCE - 1, "positive", args, 1, NULL, &im),
+      DT_OK);
   assert_int_equal(dt_kernel_load(r, im, NULL, &k), DT_OK);
   assert_int_equal(dt_stream_create(r, "main", &s), DT_OK);
   const uint32_t grid[3] = {4, 1, 1};
@@ -197,7 +205,8 @@ static void test_allocations_that_differ(void **state) {
   if (st != DT_OK) fail_msg("%s %s", dt_status_name(st), dt_error(t.context));
   for (int i = 0; i < 3; i++) {
     assert_int_equal(texts.status[i], DT_MISMATCH);
-    expect(texts.text[i], "rank 0: symm_alloc of 1024; rank 1: symm_alloc of 1024; rank 2: symm_alloc of 4096");
+    expect(texts.text[i],
+           "rank 0: symm_alloc of 1024; rank 1: symm_alloc of 1024; rank 2: symm_alloc of 4096");
   }
   team_end(&t);
 }
@@ -211,7 +220,11 @@ typedef struct PlanTrouble {
 static dt_plan_options plan_options(char kernels[PATH_MAX]) {
   ops_root(kernels);
   strcat(kernels, "/kernels");
-  return (dt_plan_options){.size = sizeof(dt_plan_options), .op = "all_gather", .variant = "push", .dtype = DT_F32, .m = 10,
+  return (dt_plan_options){.size = sizeof(dt_plan_options),
+                           .op = "all_gather",
+                           .variant = "push",
+                           .dtype = DT_F32,
+                           .m = 10,
                            .kernels_dir = kernels};
 }
 
@@ -295,8 +308,10 @@ static dt_status reuse(dt_rank *r, void *user) {
       if (cut && st == DT_OK) st = dt_barrier(r); // it had nothing to wait for
     }
     if (cut && st != DT_DEADLINE) return st == DT_OK ? DT_INTERNAL : st;
-    if (cut) st = dt_team_recover(r);
-    else if (st == DT_OK) st = ops_check(&c, &set, sizes, n, r, call);
+    if (cut)
+      st = dt_team_recover(r);
+    else if (st == DT_OK)
+      st = ops_check(&c, &set, sizes, n, r, call);
     if (st == DT_OK) st = dt_barrier(r);
   }
   dt_plan_destroy(plan);
@@ -308,13 +323,15 @@ static dt_status reuse(dt_rank *r, void *user) {
 
 static void test_plans_after_recovery(void **state) {
   (void)state;
-  static const Reuse all[] = {{"all_gather", "push"},    {"all_gather", "ring"},   {"all_gather", "ce_push"}, {"all_reduce", "two_shot"},
-                              {"ag_gemm", "overlap"},    {"ag_gemm", "overlap_raw"}, {"gemm_rs", "overlap"},  {"gemm_ar", "overlap_raw"},
-                              {"all_to_all", "push"}};
+  static const Reuse all[] = {
+      {"all_gather", "push"},     {"all_gather", "ring"},     {"all_gather", "ce_push"},
+      {"all_reduce", "two_shot"}, {"ag_gemm", "overlap"},     {"ag_gemm", "overlap_raw"},
+      {"gemm_rs", "overlap"},     {"gemm_ar", "overlap_raw"}, {"all_to_all", "push"}};
   Team t = team_of(3, OPS_SANITIZED ? 6 : 2);
   for (size_t i = 0; i < DT_COUNTOF(all); i++) {
     dt_status st = dt_team_run(t.team, reuse, (void *)&all[i]);
-    if (st != DT_OK) fail_msg("%s %s: %s %s", all[i].op, all[i].variant, dt_status_name(st), dt_error(t.context));
+    if (st != DT_OK)
+      fail_msg("%s %s: %s %s", all[i].op, all[i].variant, dt_status_name(st), dt_error(t.context));
   }
   team_end(&t);
 }
@@ -327,7 +344,8 @@ typedef struct Pair {
 static dt_status two_plans(dt_rank *r, void *user) {
   const Pair *pair = user;
   const int me = dt_rank_index(r), world = 3;
-  static const OpsCase cases[2] = {{"ag_gemm", "overlap", DT_F32, 6, 6, 9}, {"gemm_rs", "overlap", DT_BF16, 6, 7, 6}};
+  static const OpsCase cases[2] = {{"ag_gemm", "overlap", DT_F32, 6, 6, 9},
+                                   {"gemm_rs", "overlap", DT_BF16, 6, 7, 6}};
   dt_plan *plan[2] = {0};
   dt_stream *s[2] = {0};
   OpsSet set[2] = {0};
@@ -349,7 +367,8 @@ static dt_status two_plans(dt_rank *r, void *user) {
   }
   for (int call = 0; call < 60 && st == DT_OK; call++) {
     for (int k = 0; k < 2; k++) ops_fill(&cases[k], &set[k], sizes[k], 3, me, call);
-    for (int k = 0; k < 2 && st == DT_OK; k++) st = dt_plan_run(plan[k], s[pair->two_streams ? k : 0], set[k].t, 3);
+    for (int k = 0; k < 2 && st == DT_OK; k++)
+      st = dt_plan_run(plan[k], s[pair->two_streams ? k : 0], set[k].t, 3);
     for (int k = 0; k < 2 && st == DT_OK; k++) st = dt_stream_sync(s[k]);
     for (int k = 0; k < 2 && st == DT_OK; k++) st = ops_check(&cases[k], &set[k], sizes[k], 3, r, call);
   }

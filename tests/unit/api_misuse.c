@@ -32,7 +32,8 @@ static void end(Fixture *f) {
 }
 
 static void fails(const Fixture *f, dt_status got, dt_status want, const char *part, int line) {
-  if (got != want) fail_msg("line %d: %s, not %s: %s", line, dt_status_name(got), dt_status_name(want), dt_error(f->c));
+  if (got != want)
+    fail_msg("line %d: %s, not %s: %s", line, dt_status_name(got), dt_status_name(want), dt_error(f->c));
   if (!strstr(dt_error(f->c), part)) fail_msg("line %d: '%s' is not in: %s", line, part, dt_error(f->c));
 }
 #define FAILS(call, status, part) fails(&f, (call), (status), (part), __LINE__)
@@ -42,7 +43,8 @@ static void fails(const Fixture *f, dt_status got, dt_status want, const char *p
     if (st_ != DT_OK) fail_msg("%s: %s: %s", #call, dt_status_name(st_), dt_error(f.c)); \
   } while (0)
 
-static dt_status compile(const Fixture *f, const dt_named *args, size_t n, const dt_compile_options *o, dt_image **im) {
+static dt_status compile(const Fixture *f, const dt_named *args, size_t n, const dt_compile_options *o,
+                         dt_image **im) {
   return dt_compile_text(f->c, "scale.py", SOURCE, sizeof SOURCE - 1, "scale", args, n, o, im);
 }
 
@@ -147,7 +149,11 @@ static void test_compiling(void **state) {
   Fixture f = begin();
   dt_image *im = NULL;
   float x[4];
-  dt_named good[] = {{"x_ptr", dt_ptr(DT_F32, x)}, {"n", dt_int(100)}, {"f", dt_float(2)}, {"BLOCK", dt_int(64)}, {"BLOCK", dt_int(64)}};
+  dt_named good[] = {{"x_ptr", dt_ptr(DT_F32, x)},
+                     {"n", dt_int(100)},
+                     {"f", dt_float(2)},
+                     {"BLOCK", dt_int(64)},
+                     {"BLOCK", dt_int(64)}};
   const dt_compile_options bad_size = {.size = 5};
   FAILS(compile(&f, good, 4, &bad_size, &im), DT_INVALID, "dt_compile_options.size");
   dt_compile_options o = {.size = sizeof o, .target = "vax"};
@@ -191,7 +197,8 @@ static void test_compiling(void **state) {
   FAILS(dt_compile_file(f.c, NULL, NULL, NULL, 0, NULL, &im), DT_INVALID, "path");
   FAILS(dt_compile_text(f.c, NULL, SOURCE, 3, NULL, NULL, 0, NULL, &im), DT_INVALID, "name");
   FAILS(dt_compile_text(f.c, "k.py", NULL, 3, NULL, NULL, 0, NULL, &im), DT_INVALID, "text");
-  FAILS(dt_compile_text(f.c, "k.py", SOURCE, sizeof SOURCE - 1, "nothing", NULL, 0, NULL, &im), DT_NOT_FOUND, "scale");
+  FAILS(dt_compile_text(f.c, "k.py", SOURCE, sizeof SOURCE - 1, "nothing", NULL, 0, NULL, &im), DT_NOT_FOUND,
+        "scale");
   FAILS(dt_compile_text(f.c, "k.py", "def (", 5, NULL, NULL, 0, NULL, &im), DT_COMPILE, "k.py:1");
   const char *text = "untouched";
   FAILS(dt_emit_file(f.c, NULL, NULL, NULL, 0, NULL, "tile", &text), DT_INVALID, "path");
@@ -218,7 +225,8 @@ static void test_launching(void **state) {
   dt_image *im = NULL;
   dt_kernel *k = NULL;
   _Alignas(64) float x[256] = {0};
-  const dt_named args[] = {{"x_ptr", dt_ptr(DT_F32, x)}, {"n", dt_int(64)}, {"f", dt_float(2)}, {"BLOCK", dt_int(64)}};
+  const dt_named args[] = {
+      {"x_ptr", dt_ptr(DT_F32, x)}, {"n", dt_int(64)}, {"f", dt_float(2)}, {"BLOCK", dt_int(64)}};
   WORKS(compile(&f, args, 4, NULL, &im));
   FAILS(dt_kernel_load(f.r, im, "nothing", &k), DT_NOT_FOUND, "it has scale");
   FAILS(dt_kernel_load(f.r, NULL, NULL, &k), DT_INVALID, "image");
@@ -233,7 +241,8 @@ static void test_launching(void **state) {
   FAILS(dt_launch(k, f.s, NULL, v, 3), DT_INVALID, "grid");
   FAILS(dt_launch(k, NULL, grid, v, 3), DT_INVALID, "stream");
   v[0] = dt_ptr(DT_F16, x);
-  FAILS(dt_launch(k, f.s, grid, v, 3), DT_INVALID, "'x_ptr' takes a pointer of f32, the launch gives a pointer of f16");
+  FAILS(dt_launch(k, f.s, grid, v, 3), DT_INVALID,
+        "'x_ptr' takes a pointer of f32, the launch gives a pointer of f16");
   v[0] = dt_int(3);
   FAILS(dt_launch(k, f.s, grid, v, 3), DT_INVALID, "the launch gives an integer");
   v[0] = dt_ptr(DT_F32, (char *)x + 4);
@@ -263,7 +272,8 @@ static void test_launching(void **state) {
   dt_image_destroy(im);
   // 1 is folded into the code, so another value does not fit it
   k = NULL;
-  const dt_named one[] = {{"x_ptr", dt_ptr(DT_F32, x)}, {"n", dt_int(1)}, {"f", dt_float(2)}, {"BLOCK", dt_int(64)}};
+  const dt_named one[] = {
+      {"x_ptr", dt_ptr(DT_F32, x)}, {"n", dt_int(1)}, {"f", dt_float(2)}, {"BLOCK", dt_int(64)}};
   WORKS(compile(&f, one, 4, NULL, &im));
   WORKS(dt_kernel_load(f.r, im, NULL, &k));
   v[1] = dt_int(2);
@@ -288,7 +298,8 @@ static void test_images_and_packs(void **state) {
   dt_pack *pack = NULL;
   dt_pack_writer *w = NULL;
   float x[4];
-  const dt_named args[] = {{"x_ptr", dt_ptr(DT_F32, x)}, {"n", dt_int(64)}, {"f", dt_float(2)}, {"BLOCK", dt_int(64)}};
+  const dt_named args[] = {
+      {"x_ptr", dt_ptr(DT_F32, x)}, {"n", dt_int(64)}, {"f", dt_float(2)}, {"BLOCK", dt_int(64)}};
   WORKS(compile(&f, args, 4, NULL, &im));
   FAILS(dt_image_open(f.c, "/nowhere/x.dtk", &back), DT_NOT_FOUND, "/nowhere/x.dtk");
   FAILS(dt_image_open(f.c, NULL, &back), DT_INVALID, "path");
@@ -401,8 +412,9 @@ static void test_plans(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_contexts_and_teams), cmocka_unit_test(test_memory_and_streams), cmocka_unit_test(test_compiling),
-      cmocka_unit_test(test_launching),          cmocka_unit_test(test_images_and_packs),   cmocka_unit_test(test_plans),
+      cmocka_unit_test(test_contexts_and_teams), cmocka_unit_test(test_memory_and_streams),
+      cmocka_unit_test(test_compiling),          cmocka_unit_test(test_launching),
+      cmocka_unit_test(test_images_and_packs),   cmocka_unit_test(test_plans),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,15 +14,18 @@ static void add(Cases *c, const char *op, const char *variant, dt_dtype d, int64
 }
 
 static void collectives(Cases *c) {
-  static const char *const all[][2] = {{"all_gather", "ce_push"}, {"all_gather", "ce_pull"},   {"all_gather", "push"},
-                                       {"all_gather", "pull"},    {"all_gather", "ring"},      {"reduce_scatter", "pull"},
-                                       {"all_reduce", "one_shot"}, {"all_reduce", "two_shot"}, {"all_to_all", "push"}};
+  static const char *const all[][2] = {
+      {"all_gather", "ce_push"},  {"all_gather", "ce_pull"},  {"all_gather", "push"},
+      {"all_gather", "pull"},     {"all_gather", "ring"},     {"reduce_scatter", "pull"},
+      {"all_reduce", "one_shot"}, {"all_reduce", "two_shot"}, {"all_to_all", "push"}};
   static const struct {
     dt_dtype d;
     int64_t m;
-  } shapes[] = {{DT_F32, 1}, {DT_BF16, 7}, {DT_F16, 4096}, {DT_F32, 4099}, {DT_F32, 40001}, {DT_I32, 100}, {DT_F64, 33}, {DT_F8E4M3, 19}};
+  } shapes[] = {{DT_F32, 1},     {DT_BF16, 7},  {DT_F16, 4096}, {DT_F32, 4099},
+                {DT_F32, 40001}, {DT_I32, 100}, {DT_F64, 33},   {DT_F8E4M3, 19}};
   for (size_t i = 0; i < DT_COUNTOF(all); i++)
-    for (size_t j = 0; j < DT_COUNTOF(shapes); j++) add(c, all[i][0], all[i][1], shapes[j].d, shapes[j].m, 0, 0);
+    for (size_t j = 0; j < DT_COUNTOF(shapes); j++)
+      add(c, all[i][0], all[i][1], shapes[j].d, shapes[j].m, 0, 0);
   for (size_t i = 0; i < DT_COUNTOF(all); i++) add(c, all[i][0], all[i][1], DT_F32, 0, 0, 0);
   static const dt_dtype copied[] = {DT_I1, DT_U8, DT_I64, DT_U16, DT_F8E5M2};
   for (size_t j = 0; j < DT_COUNTOF(copied); j++) {
@@ -38,7 +41,8 @@ static void gemms(Cases *c, int p) {
   static const struct { // a rank's share of what is divided, the other sizes whole
     dt_dtype d;
     int64_t m, n, k;
-  } shapes[] = {{DT_F32, 1, 1, 1}, {DT_F32, 5, 3, 17}, {DT_F16, 33, 20, 9}, {DT_BF16, 40, 131, 5}, {DT_F32, 65, 16, 64}, {DT_F32, 3, 7, 0}};
+  } shapes[] = {{DT_F32, 1, 1, 1},     {DT_F32, 5, 3, 17},   {DT_F16, 33, 20, 9},
+                {DT_BF16, 40, 131, 5}, {DT_F32, 65, 16, 64}, {DT_F32, 3, 7, 0}};
   for (size_t j = 0; j < DT_COUNTOF(shapes); j++) {
     dt_dtype d = shapes[j].d;
     int64_t m = shapes[j].m, n = shapes[j].n, k = shapes[j].k;
@@ -50,8 +54,10 @@ static void gemms(Cases *c, int p) {
 
 static OpsJob job_of(Cases *c, const char *set, int world) {
   c->n = 0;
-  if (strcmp(set, "gemm") == 0) gemms(c, world);
-  else collectives(c);
+  if (strcmp(set, "gemm") == 0)
+    gemms(c, world);
+  else
+    collectives(c);
   return (OpsJob){.cases = c->list, .ncases = c->n, .calls = 5, .offset = world % 2};
 }
 
@@ -104,7 +110,13 @@ static dt_status same_bits(dt_rank *r, void *user) {
   char kernels[PATH_MAX];
   ops_root(kernels);
   strcat(kernels, "/kernels");
-  const dt_plan_options o = {.size = sizeof o, .op = c.op, .variant = c.variant, .dtype = c.dtype, .m = c.m, .n = c.n, .k = c.k,
+  const dt_plan_options o = {.size = sizeof o,
+                             .op = c.op,
+                             .variant = c.variant,
+                             .dtype = c.dtype,
+                             .m = c.m,
+                             .n = c.n,
+                             .k = c.k,
                              .kernels_dir = kernels};
   size_t sizes[OPS_TENSORS];
   const int n = ops_sizes(&c, world, sizes);
@@ -112,7 +124,8 @@ static dt_status same_bits(dt_rank *r, void *user) {
   void *tensors[OPS_TENSORS] = {t[0], t[1], t[2], t[3]};
   for (int i = 0; i < n; i++)
     for (size_t j = 0; j < sizes[i]; j++)
-      t[i][j] = (float)(ops_hash((uint64_t)(me * 1000 + i * 100) + j) % 2000001) * (j % 3 ? 1e-6f : 1e3f) - (float)j;
+      t[i][j] = (float)(ops_hash((uint64_t)(me * 1000 + i * 100) + j) % 2000001) * (j % 3 ? 1e-6f : 1e3f) -
+                (float)j;
   dt_plan *plan = NULL;
   dt_stream *s = NULL;
   dt_status st = dt_stream_create(r, "main", &s);
@@ -133,15 +146,17 @@ static dt_status same_bits(dt_rank *r, void *user) {
 
 static void test_same_bits_in_every_run(void **state) {
   (void)state;
-  static const char *const all[][2] = {{"all_reduce", "one_shot"}, {"all_reduce", "two_shot"}, {"reduce_scatter", "pull"},
-                                       {"gemm_rs", "plain"},       {"gemm_rs", "overlap"},     {"gemm_rs", "overlap_raw"},
-                                       {"gemm_ar", "plain"},       {"gemm_ar", "overlap"},     {"gemm_ar", "overlap_raw"}};
+  static const char *const all[][2] = {
+      {"all_reduce", "one_shot"}, {"all_reduce", "two_shot"}, {"reduce_scatter", "pull"},
+      {"gemm_rs", "plain"},       {"gemm_rs", "overlap"},     {"gemm_rs", "overlap_raw"},
+      {"gemm_ar", "plain"},       {"gemm_ar", "overlap"},     {"gemm_ar", "overlap_raw"}};
   dt_context *c = ops_context();
   for (size_t i = 0; i < DT_COUNTOF(all); i++) {
     Bits runs[2] = {0};
     for (int run = 0; run < 2; run++) {
       dt_team *team = NULL;
-      const dt_team_options o = {.size = sizeof o, .local_ranks = 3, .threads_per_rank = 1 + run, .symmetric_bytes = 8 << 20};
+      const dt_team_options o = {
+          .size = sizeof o, .local_ranks = 3, .threads_per_rank = 1 + run, .symmetric_bytes = 8 << 20};
       runs[run].op = all[i][0];
       runs[run].variant = all[i][1];
       dt_status st = dt_team_create(c, &o, &team);
@@ -151,7 +166,8 @@ static void test_same_bits_in_every_run(void **state) {
     }
     assert_memory_equal(runs[0].first, runs[1].first, sizeof runs[0].first);
     const bool same_on_ranks = strcmp(all[i][0], "all_reduce") == 0 || strcmp(all[i][0], "gemm_ar") == 0;
-    for (int r = 1; r < 3 && same_on_ranks; r++) assert_memory_equal(runs[0].first[0], runs[0].first[r], sizeof runs[0].first[0]);
+    for (int r = 1; r < 3 && same_on_ranks; r++)
+      assert_memory_equal(runs[0].first[0], runs[0].first[r], sizeof runs[0].first[0]);
   }
   dt_context_destroy(c);
 }
@@ -163,10 +179,8 @@ int main(int argc, char **argv) {
     return ops_rank_main(&job, 0);
   }
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_same_bits_in_every_run),
-      cmocka_unit_test(test_collectives_on_threads),
-      cmocka_unit_test(test_collectives_on_processes),
-      cmocka_unit_test(test_gemms_on_threads),
+      cmocka_unit_test(test_same_bits_in_every_run),   cmocka_unit_test(test_collectives_on_threads),
+      cmocka_unit_test(test_collectives_on_processes), cmocka_unit_test(test_gemms_on_threads),
       cmocka_unit_test(test_gemms_on_processes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -34,8 +34,9 @@ typedef struct OpsJob { // what every rank does
   const OpsCase *cases;
   size_t ncases;
   int calls;
-  uint64_t delays; // 0: none; else the seed of random pauses on the host and of work that keeps the workers busy
-  int offset;      // elements by which tensors are moved from where the allocator put them
+  uint64_t
+      delays; // 0: none; else the seed of random pauses on the host and of work that keeps the workers busy
+  int offset; // elements by which tensors are moved from where the allocator put them
 } OpsJob;
 
 static inline uint64_t ops_hash(uint64_t z) { // splitmix64's finaliser (Steele, Lea, Flood 2014)
@@ -65,7 +66,8 @@ static inline void ops_root(char out[PATH_MAX]) { // the repository: ROOT, or fo
 
 // ---- inputs and references ------------------------------------------------------------------------------------------------
 static inline int64_t ops_input(const OpsCase *c, int tensor, int rank, int call, int64_t i) {
-  uint64_t h = ops_hash((uint64_t)i + ((uint64_t)tensor << 58) + ((uint64_t)rank << 50) + ((uint64_t)call << 32));
+  uint64_t h =
+      ops_hash((uint64_t)i + ((uint64_t)tensor << 58) + ((uint64_t)rank << 50) + ((uint64_t)call << 32));
   bool is_unsigned = c->dtype == DT_I1 || (c->dtype >= DT_U8 && c->dtype <= DT_U64);
   return is_unsigned ? (int64_t)(h >> 8) % 2 : (int64_t)((h >> 8) % 7) - 3;
 }
@@ -85,9 +87,11 @@ static inline int ops_sizes(const OpsCase *c, int world, size_t out[OPS_TENSORS]
   return 0;
 }
 
-static inline int64_t ops_dot(const OpsCase *c, int call, int ra, int64_t row, int rb, int64_t col, int64_t kk, int64_t nn) {
+static inline int64_t ops_dot(const OpsCase *c, int call, int ra, int64_t row, int rb, int64_t col,
+                              int64_t kk, int64_t nn) {
   int64_t sum = 0;
-  for (int64_t j = 0; j < kk; j++) sum += ops_input(c, 0, ra, call, row * kk + j) * ops_input(c, 1, rb, call, j * nn + col);
+  for (int64_t j = 0; j < kk; j++)
+    sum += ops_input(c, 0, ra, call, row * kk + j) * ops_input(c, 1, rb, call, j * nn + col);
   return sum;
 }
 
@@ -100,9 +104,13 @@ static inline int64_t ops_want(const OpsCase *c, int world, int rank, int call, 
     return ops_dot(c, call, (int)(row / rows), row % rows, rank, i % n, c->k, n);
   }
   for (int r = 0; r < world; r++) {
-    if (ops_is_op(c, "reduce_scatter")) sum += ops_input(c, 0, r, call, rank * c->m + i);
-    else if (ops_is_op(c, "all_reduce")) sum += ops_input(c, 0, r, call, i);
-    else sum += ops_dot(c, call, r, i / c->n + (ops_is_op(c, "gemm_rs") ? rank * (c->m / world) : 0), r, i % c->n, c->k / world, c->n);
+    if (ops_is_op(c, "reduce_scatter"))
+      sum += ops_input(c, 0, r, call, rank * c->m + i);
+    else if (ops_is_op(c, "all_reduce"))
+      sum += ops_input(c, 0, r, call, i);
+    else
+      sum += ops_dot(c, call, r, i / c->n + (ops_is_op(c, "gemm_rs") ? rank * (c->m / world) : 0), r,
+                     i % c->n, c->k / world, c->n);
   }
   return sum;
 }
@@ -120,16 +128,18 @@ typedef struct OpsNoise { // launches beside the operator, which come between it
 } OpsNoise;
 
 static inline dt_status ops_noise_open(dt_rank *rank, OpsNoise *z) {
-  static const char text[] = "import triton\nimport triton.language as tl\n@triton.jit\ndef busy(p, n):\n"
-                             "    x = tl.load(p + tl.program_id(0))\n    for i in range(0, n):\n        x = x * 1103515245 + 12345\n"
-                             "    tl.store(p + tl.program_id(0), x)\n";
+  static const char text[] =
+      "import triton\nimport triton.language as tl\n@triton.jit\ndef busy(p, n):\n"
+      "    x = tl.load(p + tl.program_id(0))\n    for i in range(0, n):\n        x = x * 1103515245 + 12345\n"
+      "    tl.store(p + tl.program_id(0), x)\n";
   void *p = NULL;
   dt_status st = dt_alloc(rank, 64, &p);
   z->word = p;
   if (st != DT_OK) return st;
   memset(p, 0, 64);
   const dt_named args[] = {{"p", dt_ptr(DT_I32, p)}, {"n", dt_int(3)}};
-  if ((st = dt_compile_text(dt_rank_context(rank), "noise.py", text, sizeof text - 1, "busy", args, 2, NULL, &z->image)) != DT_OK ||
+  if ((st = dt_compile_text(dt_rank_context(rank), "noise.py", text, sizeof text - 1, "busy", args, 2, NULL,
+                            &z->image)) != DT_OK ||
       (st = dt_kernel_load(rank, z->image, "busy", &z->kernel)) != DT_OK)
     return st;
   return dt_stream_create(rank, "noise", &z->stream);
@@ -151,18 +161,21 @@ static inline dt_status ops_pause(const OpsJob *job, OpsNoise *z, int rank, int 
   return dt_launch(z->kernel, z->stream, grid, args, 2);
 }
 
-static inline void ops_fill(const OpsCase *c, const OpsSet *s, const size_t *sizes, int n, int rank, int call) {
+static inline void ops_fill(const OpsCase *c, const OpsSet *s, const size_t *sizes, int n, int rank,
+                            int call) {
   size_t bytes = dt_dtype_bytes(c->dtype);
   for (int t = 0; t < n; t++) {
     int64_t x;
     for (size_t i = 0; i < sizes[t]; i++) {
-      x = t == n - 1 ? (c->dtype == DT_I1 ? 0 : 77) : ops_input(c, t, rank, call, (int64_t)i); // what nobody writes stays wrong
+      x = t == n - 1 ? (c->dtype == DT_I1 ? 0 : 77)
+                     : ops_input(c, t, rank, call, (int64_t)i); // what nobody writes stays wrong
       dt_convert((char *)s->t[t] + i * bytes, c->dtype, &x, DT_I64, 1);
     }
   }
 }
 
-static inline dt_status ops_check(const OpsCase *c, const OpsSet *s, const size_t *sizes, int n, dt_rank *rank, int call) {
+static inline dt_status ops_check(const OpsCase *c, const OpsSet *s, const size_t *sizes, int n,
+                                  dt_rank *rank, int call) {
   size_t bytes = dt_dtype_bytes(c->dtype);
   int world = dt_team_size(dt_rank_team(rank)), index = dt_rank_index(rank);
   for (size_t i = 0; i < sizes[n - 1]; i++) {
@@ -174,15 +187,16 @@ static inline dt_status ops_check(const OpsCase *c, const OpsSet *s, const size_
     dt_convert(&got, DT_F64, (char *)s->t[n - 1] + i * bytes, c->dtype, 1);
     if (got == want) continue;
     char text[256];
-    snprintf(text, sizeof text, "call %d, rank %d of %d: element %zu is %g, not %g", call, index, world, i, got, want);
+    snprintf(text, sizeof text, "call %d, rank %d of %d: element %zu is %g, not %g", call, index, world, i,
+             got, want);
     return dt_context_fail(dt_rank_context(rank), DT_INTERNAL, text);
   }
   return DT_OK;
 }
 
 // OPS_SETS calls are under way at a time, each with tensors of its own.
-static inline dt_status ops_calls(const OpsJob *job, const OpsCase *c, dt_rank *rank, dt_plan *plan, dt_stream *stream, OpsSet *set,
-                                  OpsNoise *z) {
+static inline dt_status ops_calls(const OpsJob *job, const OpsCase *c, dt_rank *rank, dt_plan *plan,
+                                  dt_stream *stream, OpsSet *set, OpsNoise *z) {
   size_t sizes[OPS_TENSORS];
   int n = ops_sizes(c, dt_team_size(dt_rank_team(rank)), sizes), index = dt_rank_index(rank);
   dt_status st = DT_OK;
@@ -199,7 +213,8 @@ static inline dt_status ops_calls(const OpsJob *job, const OpsCase *c, dt_rank *
   return st;
 }
 
-static inline dt_status ops_case(const OpsJob *job, const OpsCase *c, dt_rank *rank, dt_stream *stream, OpsNoise *z) {
+static inline dt_status ops_case(const OpsJob *job, const OpsCase *c, dt_rank *rank, dt_stream *stream,
+                                 OpsNoise *z) {
   char kernels[PATH_MAX];
   ops_root(kernels);
   strcat(kernels, "/kernels");
@@ -213,7 +228,13 @@ static inline dt_status ops_case(const OpsJob *job, const OpsCase *c, dt_rank *r
       set[i].t[t] = (char *)set[i].memory[t] + (size_t)job->offset * dt_dtype_bytes(c->dtype);
     }
   dt_plan *plan = NULL;
-  const dt_plan_options o = {.size = sizeof o, .op = c->op, .variant = c->variant, .dtype = c->dtype, .m = c->m, .n = c->n, .k = c->k,
+  const dt_plan_options o = {.size = sizeof o,
+                             .op = c->op,
+                             .variant = c->variant,
+                             .dtype = c->dtype,
+                             .m = c->m,
+                             .n = c->n,
+                             .k = c->k,
                              .kernels_dir = kernels};
   if (st == DT_OK) st = dt_plan_create(rank, &o, &plan);
   if (st == DT_OK) st = ops_calls(job, c, rank, plan, stream, set, z);
@@ -225,8 +246,8 @@ static inline dt_status ops_case(const OpsJob *job, const OpsCase *c, dt_rank *r
     for (int t = 0; t < n; t++) dt_free(rank, set[i].memory[t]);
   if (st != DT_OK) {
     char whole[2048];
-    snprintf(whole, sizeof whole, "%s %s %s m %lld n %lld k %lld: %s", c->op, c->variant, dt_dtype_name(c->dtype), (long long)c->m,
-             (long long)c->n, (long long)c->k, text ? text : "?");
+    snprintf(whole, sizeof whole, "%s %s %s m %lld n %lld k %lld: %s", c->op, c->variant,
+             dt_dtype_name(c->dtype), (long long)c->m, (long long)c->n, (long long)c->k, text ? text : "?");
     dt_context_fail(dt_rank_context(rank), st, whole);
   }
   free(text);
@@ -239,7 +260,8 @@ static inline dt_status ops_rank(dt_rank *rank, void *user) {
   OpsNoise z = {0};
   dt_status st = dt_stream_create(rank, "main", &stream);
   if (st == DT_OK && job->delays) st = ops_noise_open(rank, &z);
-  for (size_t i = 0; i < job->ncases && st == DT_OK; i++) st = ops_case(job, &job->cases[i], rank, stream, &z);
+  for (size_t i = 0; i < job->ncases && st == DT_OK; i++)
+    st = ops_case(job, &job->cases[i], rank, stream, &z);
   ops_noise_close(rank, &z);
   dt_stream_destroy(stream);
   return st;
@@ -259,7 +281,8 @@ static inline dt_context *ops_context(void) {
 static inline void ops_threads(const OpsJob *job, int world, int threads) {
   dt_context *c = ops_context();
   dt_team *team = NULL;
-  const dt_team_options o = {.size = sizeof o, .local_ranks = world, .threads_per_rank = threads, .symmetric_bytes = 64 << 20};
+  const dt_team_options o = {
+      .size = sizeof o, .local_ranks = world, .threads_per_rank = threads, .symmetric_bytes = 64 << 20};
   dt_status st = dt_team_create(c, &o, &team);
   if (st == DT_OK) st = dt_team_run(team, ops_rank, (void *)job);
   if (st != DT_OK) fail_msg("%d ranks as threads: %s: %s", world, dt_status_name(st), dt_error(c));
@@ -271,7 +294,8 @@ static inline void ops_threads(const OpsJob *job, int world, int threads) {
 static inline int ops_rank_main(const OpsJob *job, int threads) {
   dt_context *c = ops_context();
   dt_team *team = NULL;
-  const dt_team_options o = {.size = sizeof o, .from_environment = true, .threads_per_rank = threads, .symmetric_bytes = 64 << 20};
+  const dt_team_options o = {
+      .size = sizeof o, .from_environment = true, .threads_per_rank = threads, .symmetric_bytes = 64 << 20};
   dt_status st = dt_team_create(c, &o, &team);
   if (st == DT_OK) st = dt_team_run(team, ops_rank, (void *)job);
   if (st != DT_OK) fprintf(stderr, "a rank: %s: %s\n", dt_status_name(st), dt_error(c));
@@ -290,7 +314,8 @@ static inline void ops_processes(const char *set, int world) {
   int code = -1;
   dt_status st = dt_launch_job(c, argv, world, &code);
   if (st != DT_OK || code != 0)
-    fail_msg("%d ranks as processes: exit code %d, %s %s %s", world, code, dt_status_name(st), dt_error(c), dt_remarks(c));
+    fail_msg("%d ranks as processes: exit code %d, %s %s %s", world, code, dt_status_name(st), dt_error(c),
+             dt_remarks(c));
   dt_context_destroy(c);
 }
 

@@ -6,21 +6,24 @@ enum { CALLS = OPS_SANITIZED ? 40 : 1000 };
 
 static size_t cases_of(int p, OpsCase *c) {
   size_t n = 0;
-  static const char *const all[][2] = {{"all_gather", "ce_push"}, {"all_gather", "ce_pull"},   {"all_gather", "push"},
-                                       {"all_gather", "pull"},    {"all_gather", "ring"},      {"reduce_scatter", "pull"},
-                                       {"all_reduce", "one_shot"}, {"all_reduce", "two_shot"}, {"all_to_all", "push"}};
+  static const char *const all[][2] = {
+      {"all_gather", "ce_push"},  {"all_gather", "ce_pull"},  {"all_gather", "push"},
+      {"all_gather", "pull"},     {"all_gather", "ring"},     {"reduce_scatter", "pull"},
+      {"all_reduce", "one_shot"}, {"all_reduce", "two_shot"}, {"all_to_all", "push"}};
   for (size_t i = 0; i < DT_COUNTOF(all); i++) c[n++] = (OpsCase){all[i][0], all[i][1], DT_F32, 37, 0, 0};
   static const char *const ag[] = {"overlap", "overlap_push", "overlap_raw"};
   for (size_t i = 0; i < DT_COUNTOF(ag); i++) c[n++] = (OpsCase){"ag_gemm", ag[i], DT_F32, 3 * p, 2 * p, 5};
   static const char *const rest[] = {"overlap", "overlap_raw"};
-  for (size_t i = 0; i < DT_COUNTOF(rest); i++) c[n++] = (OpsCase){"gemm_rs", rest[i], DT_F32, 3 * p, 5, 2 * p};
+  for (size_t i = 0; i < DT_COUNTOF(rest); i++)
+    c[n++] = (OpsCase){"gemm_rs", rest[i], DT_F32, 3 * p, 5, 2 * p};
   for (size_t i = 0; i < DT_COUNTOF(rest); i++) c[n++] = (OpsCase){"gemm_ar", rest[i], DT_F32, 3, 5, 2 * p};
   return n;
 }
 
 static void soak(int world) {
   OpsCase c[32];
-  const OpsJob job = {.cases = c, .ncases = cases_of(world, c), .calls = CALLS, .delays = 40 + (uint64_t)world};
+  const OpsJob job = {
+      .cases = c, .ncases = cases_of(world, c), .calls = CALLS, .delays = 40 + (uint64_t)world};
   ops_threads(&job, world, 0);
   ops_processes("soak", world);
 }
