@@ -372,7 +372,10 @@ static void lanes_rules(V *v, const IrOp *op, const IrType *m, const IrType *t, 
 static void buffer_rules(V *v, const IrOp *op) {
   const IrType *m = type_in(op, 0), *x = type_in(op, 1);
   if (op->kind == OP_mem_alloc) {
-    want(v, op, ir_attr_i(op, ATTR_offset) >= 0, "the offset is negative");
+    const int64_t offset = ir_attr_i(op, ATTR_offset);
+    want(v, op, offset >= 0, "the offset is negative");
+    want(v, op, offset % ir_type_bytes(type_out(op, 0)) == 0,
+         "the offset is not a multiple of an element's size");
     return;
   }
   if (op->kind == OP_mem_view) {

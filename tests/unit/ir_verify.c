@@ -257,6 +257,7 @@ static void test_memory(void **state) {
       {"%r = desc_stride %d {axis=0} : i32", "gives an i64"},
       {"%r = mem_alloc : memdesc<16xf32, global>", "lies in shared, tensor or scratch"},
       {"%r = mem_alloc {offset=-64} : memdesc<16xf32, scratch>", "offset is negative"},
+      {"%r = mem_alloc {offset=6} : memdesc<16xf32, scratch>", "not a multiple of an element's size"},
       {"%r = mem_view %one, %i : memdesc<16xf32, shared>", "one stage of a buffer with stages"},
       {"%r = mem_view %buf, %i : memdesc<16xi32, shared>", "shape and dtype must be equal"},
       {"%r = mem_view %buf, %i : memdesc<16xf32, scratch>", "changes the space"},
