@@ -316,8 +316,8 @@ typedef struct dt_stream dt_stream; /* in order; different streams run at the sa
 typedef struct dt_event dt_event;
 DT_API dt_status dt_stream_create(dt_rank *r, const char *label, dt_stream **out);
 DT_API void dt_stream_destroy(dt_stream *s); /* waits for its work */
-DT_API dt_status
-dt_stream_sync(dt_stream *s); /* waits; returns the first failure of its work since the last sync */
+/* Waits; returns the first failure of its work since the last sync. */
+DT_API dt_status dt_stream_sync(dt_stream *s);
 DT_API dt_status dt_event_create(dt_rank *r, dt_event **out);
 DT_API void dt_event_destroy(dt_event *e);
 DT_API dt_status dt_event_record(dt_event *e, dt_stream *s);
