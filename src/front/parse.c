@@ -431,7 +431,7 @@ static Node *conv_subscript(Conv *c, TSNode ts) {
   return n;
 }
 
-static Node *conv_params_into(Conv *c, TSNode ts, NodeVec *out);
+static void conv_params_into(Conv *c, TSNode ts, NodeVec *out);
 
 static Node *conv_dict(Conv *c, TSNode ts) {
   const Kids k = kids_of(c, ts);
@@ -655,9 +655,20 @@ static Node *conv_param(Conv *c, TSNode ts, TsKind kind) {
   return p;
 }
 
-static Node *conv_params_into(Conv *c, TSNode ts, NodeVec *out) {
+// Two parameters of one name are a syntax error of Python that the grammar does not know.
+static void check_param_name(Conv *c, Map *seen, const Node *p) {
+  if (map_getp(seen, p->name) && !c->failed) {
+    c->failed = true;
+    diag(c->d, DIAG_ERROR, p->loc, "syntax error: two parameters are named '%s'", p->name->s);
+  }
+  map_setp(seen, p->name, p);
+}
+
+static void conv_params_into(Conv *c, TSNode ts, NodeVec *out) {
   const Kids k = kids_of(c, ts);
   bool kwonly = false;
+  Map seen;
+  map_init(&seen, c->a);
   for (uint32_t i = 0; i < k.v.len; i++) {
     const Kid *kid = &k.v.data[i];
     if (kid->kind == TS_keyword_separator) kwonly = true;
@@ -665,9 +676,9 @@ static Node *conv_params_into(Conv *c, TSNode ts, NodeVec *out) {
     Node *p = conv_param(c, kid->ts, kid->kind);
     if (kwonly && p->op == PARAM_PLAIN) p->op = PARAM_KWONLY;
     if (p->op == PARAM_STAR) kwonly = true;
+    check_param_name(c, &seen, p);
     vec_push(c->a, out, p);
   }
-  return NULL;
 }
 
 static Node *conv_funcdef(Conv *c, TSNode ts) {
