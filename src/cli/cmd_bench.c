@@ -99,9 +99,20 @@ static dt_status check(Bench *b, dt_rank *rank, const BenchCase *c, Contestant *
 
 static bool is_overlap(const BenchCase *c) { return strstr(c->op, "gemm") != NULL; }
 
-// The plain path, and what an overlap cannot beat: the product alone and the collective alone.
-static int opponents(const BenchCase *c, BenchCase out[SLOTS]) {
-  if (!is_overlap(c) || c->world == 1) return 0;
+static bool is_short_matmul(const Bench *b, const BenchCase *c) {
+  return !b->pack && c->world == 1 && strcmp(c->op, "matmul") == 0 && dt_dtype_bytes(c->dtype) < 4;
+}
+
+// Which others run beside ours; those without an operator's name do not. Of an overlap: the plain path, and what it cannot
+// beat, the product alone and the collective alone. Of a product of short floats: the same product in f32
+// (a pack need not hold that one).
+static void opponents(const Bench *b, BenchCase out[SLOTS]) {
+  const BenchCase *c = &b->c;
+  if (is_short_matmul(b, c)) {
+    out[LIMIT_A] = *c;
+    out[LIMIT_A].dtype = DT_F32;
+  }
+  if (!is_overlap(c) || c->world == 1) return;
   out[PEER] = *c;
   out[PEER].variant = "plain";
   bool ag = strcmp(c->op, "ag_gemm") == 0, rs = strcmp(c->op, "gemm_rs") == 0;
@@ -120,7 +131,6 @@ static int opponents(const BenchCase *c, BenchCase out[SLOTS]) {
                              .m = ag   ? c->m / p * c->k
                                   : rs ? c->m / p * c->n
                                        : c->m * c->n};
-  return SLOTS;
 }
 
 static int repeats(double ms) { // so that a series lasts about 20 ms
@@ -172,20 +182,22 @@ static dt_status bench_rank(dt_rank *rank, void *user) {
   Bench *b = user;
   BenchCase cases[SLOTS] = {[OURS] = b->c};
   Contestant x[SLOTS] = {0};
-  int n = opponents(&b->c, cases), index = dt_rank_index(rank);
+  opponents(b, cases);
+  const int index = dt_rank_index(rank);
   dt_stream *s = NULL;
   double error = 0, ignored;
   dt_status st = dt_stream_create(rank, "bench", &s);
   for (int k = 0; k < SLOTS && st == DT_OK; k++) {
-    if (k > 0 && n == 0) break;
+    if (!cases[k].op) continue;
     st = enter(b, rank, &cases[k], &x[k]);
     if (st == DT_OK) st = check(b, rank, &cases[k], &x[k], s, k == OURS ? &error : &ignored);
     dt_status agreed = dt_agree(rank, st);
     if (st == DT_OK) st = agreed;
   }
   BenchPeer *peer = NULL;
-  const char *peer_name = n ? "in turn" : "none";
-  if (st == DT_OK && n == 0 && b->c.world == 1) peer = bench_peer_open(&b->c, (int)b->threads, &peer_name);
+  const char *peer_name = cases[PEER].op ? "in turn" : "none";
+  if (st == DT_OK && !cases[PEER].op && b->c.world == 1)
+    peer = bench_peer_open(&b->c, (int)b->threads, &peer_name);
   if (st == DT_OK && index == 0) {
     b->error = error;
     snprintf(b->variant, sizeof b->variant, "%s", dt_plan_variant(x[OURS].plan));
@@ -221,7 +233,7 @@ static void print_case(const Bench *b, bool header) {
   double ratio = median(ratios, n), lo = ratios[0], hi = ratios[0];
   for (int i = 1; i < n; i++) lo = fmin(lo, ratios[i]), hi = fmax(hi, ratios[i]);
   if (b->has[LIMIT_A])
-    limit = fmax(median(b->ms[LIMIT_A], n), median(b->ms[LIMIT_B], n));
+    limit = fmax(median(b->ms[LIMIT_A], n), b->has[LIMIT_B] ? median(b->ms[LIMIT_B], n) : 0);
   else if (b->has[PEER])
     limit = peer;
   const BenchCase *c = &b->c;
