@@ -228,6 +228,7 @@ struct ModFile {
 };
 Status modfile_load(Front *f, const FrontSource *src, ModFile **out);
 Value *modfile_lookup(Lower *L, ModFile *m, const Str *name); // NULL: no such name
+Value *modfile_own(Lower *L, ModFile *m, const Str *name);    // the same past the names that the caller bound
 bool front_func_is_jit(Front *f, ModFile *m, const Node *def);
 const Func *front_func_of_def(Front *f, ModFile *m, const Node *def);
 // The library module of that dotted name ("triton.language"), or NULL.

@@ -377,6 +377,11 @@ Value *modfile_lookup(Lower *L, ModFile *m, const Str *name) {
   if (m == f->main)
     for (int i = 0; i < f->o.nglobals; i++)
       if (!strcmp(f->o.globals[i].name, name->s)) return val_of_const(f, m, &f->o.globals[i].value);
+  return modfile_own(L, m, name);
+}
+
+Value *modfile_own(Lower *L, ModFile *m, const Str *name) {
+  Front *f = L->f;
   Global *g = map_getp(&m->names, name);
   if (g) return global_value(L, m, g, name);
   for (uint32_t i = m->stars.len; i-- > 0;) {

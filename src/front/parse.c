@@ -1028,10 +1028,11 @@ static size_t skip_string(const char *s, size_t i, size_t len) {
   return len;
 }
 
-// tree-sitter 0.20 corrupts its heap when a syntax error leaves more than 65535 symbols open, so text that could
-// do that is refused before it gets there: brackets nested too deeply, and statements of too many tokens.
+// What tree-sitter 0.20 cannot take is refused before it gets there. It corrupts its heap when a syntax error leaves
+// more than 65535 symbols open: brackets nested too deeply, statements of too many tokens. And its Python grammar
+// keeps the indentation of open blocks in a byte each: deeper ones would close blocks that they should open.
 static bool too_dense(Diags *d, uint32_t file, const char *s, size_t len) {
-  size_t tokens = 0;
+  size_t tokens = 0, columns = 0; // of this statement; in front of this line
   int depth = 0;
   for (size_t i = 0; i < len;) {
     const char c = s[i];
@@ -1041,14 +1042,23 @@ static bool too_dense(Diags *d, uint32_t file, const char *s, size_t len) {
     }
     if (c == '\n') {
       if (!depth && !(i && s[i - 1] == '\\')) tokens = 0;
+      columns = 0;
       i++;
       continue;
     }
-    if (c == ' ' || c == '\t' || c == '\r') {
+    if (c == ' ' || c == '\t' || c == '\r' || c == '\f') {
+      columns = c == ' ' ? columns + 1 : c == '\t' ? columns + 8 : 0;
       i++;
       continue;
     }
     const size_t start = i;
+    if (!tokens && !depth && columns > PARSE_MAX_INDENT) {
+      diag(d, DIAG_ERROR, loc_at(file, s, start),
+           "too many levels of blocks: this line is indented by %zu columns, and at most %d can be read",
+           columns, PARSE_MAX_INDENT);
+      diag_hint(d, "move the inner blocks into a function of their own, or indent each by less");
+      return true;
+    }
     if (c == '\'' || c == '"')
       i = skip_string(s, i, len);
     else if (is_word(c))

@@ -8,6 +8,7 @@ enum {
   PARSE_MAX_BYTES = 16 << 20, // a larger source is refused
   PARSE_MAX_DEPTH = 600,      // nesting of expressions and blocks together
   PARSE_MAX_TOKENS = 50000,   // of one statement
+  PARSE_MAX_INDENT = 255,     // columns in front of a statement, a tab counting 8
 };
 
 // Parses Python text registered as source `file` in d. On ST_OK *module is an AST_Module; otherwise exactly one error

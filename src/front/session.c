@@ -325,6 +325,29 @@ static Value *desc_param(Lower *L, const FrontSpec *s, const Str *name, Loc loc)
   return v;
 }
 
+// val_of_const gave nothing: the name in c that the file does not know.
+static const char *unknown_function(Lower *L, const FrontConst *c) {
+  const char *lost = NULL;
+  if (c->kind == FCONST_FUNC && !val_of_const(L->f, L->file, c)) return c->s ? c->s : "";
+  for (int i = 0; c->kind == FCONST_TUPLE && i < c->nitems && !lost; i++)
+    lost = unknown_function(L, &c->items[i]);
+  return lost;
+}
+
+static Value *const_param(Lower *L, const FrontConst *c, const Str *name, Loc loc) {
+  Front *f = L->f;
+  Value *v = val_of_const(f, L->file, c);
+  if (v || !front_err_fresh(f, loc)) return v ? v : f->poison;
+  const char *lost = unknown_function(L, c);
+  Vec(const char *) names = {0};
+  for (uint32_t i = 0; i < L->file->order.len; i++) vec_push(f->a, &names, L->file->order.data[i]->s);
+  const char *near = lost ? front_nearest_name(f, lost, names.data, names.len) : NULL;
+  diag(f->d, DIAG_ERROR, loc, "the constant for '%s' names '%s', which is no function of the file", name->s,
+       lost ? lost : "?");
+  if (near) diag_hint(f->d, "did you mean '%s'?", near);
+  return f->poison;
+}
+
 static Value *param_value(Lower *L, const FrontSpec *s, const Str *name, Loc loc) {
   Front *f = L->f;
   if (s->kind != FRONT_CONST && s->kind != FRONT_TUPLE && elem_kind(elem_number(f, s->dtype)) == DTK_NAMED &&
@@ -332,10 +355,7 @@ static Value *param_value(Lower *L, const FrontSpec *s, const Str *name, Loc loc
     return front_err(L, loc, "'%s' has the type %s, which no value has here", name->s,
                      front_dtype_name(s->dtype));
   switch (s->kind) {
-  case FRONT_CONST: {
-    Value *v = val_of_const(f, L->file, &s->value);
-    return v ? v : front_err(L, loc, "the constant for '%s' names no function of the file", name->s);
-  }
+  case FRONT_CONST: return const_param(L, &s->value, name, loc);
   case FRONT_TUPLE: {
     Value **items = arena_array(f->a, Value *, s->nitems + 1);
     for (int i = 0; i < s->nitems; i++)

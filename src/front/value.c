@@ -63,8 +63,7 @@ Value *val_of_const(Front *f, ModFile *m, const FrontConst *c) {
   case FCONST_DTYPE: return val_dtype(f, elem_number(f, c->dtype));
   case FCONST_FUNC: {
     Lower L = {.f = f, .file = m, .env = env_new(f, NULL)};
-    Value *v = modfile_lookup(&L, m, str_cstr(f->strings, c->s ? c->s : ""));
-    return v ? v : NULL;
+    return modfile_own(&L, m, str_cstr(f->strings, c->s ? c->s : "")); // a bound name must not find itself
   }
   case FCONST_TUPLE: {
     Value **items = arena_array(f->a, Value *, c->nitems + 1);

@@ -136,9 +136,9 @@ for nest in '"(" * 50000 + "1" + ")" * 50000' '"[" * 50000 + "]" * 50000' '"-" *
   '"x_ptr" + ".a" * 20000' '"x_ptr" + "()" * 20000' '"1" + " + 1" * 20000' '"(" + "1," * 60000 + ")"'; do
   python 'error' "print(head + '    a = ' + $nest)"
 done
-python 'error' 'print(head + "".join(" " * (i + 4) + "if x_ptr:\n" for i in range(3000)) + " " * 3004 + "pass")'
-python 'error' 'print(head + "".join(" " * (i + 4) + f"def f{i}():\n" for i in range(3000)) + " " * 3004 + "pass")'
-python 'error' 'print(head + "".join(" " * (i + 4) + f"for i{i} in range(2):\n" for i in range(3000)) + " " * 3004 + "pass")'
+python 'too many levels' 'print(head + "".join(" " * (i + 4) + "if x_ptr:\n" for i in range(3000)) + " " * 3004 + "pass")'
+python 'too many levels' 'print(head + "".join(" " * (i + 4) + f"def f{i}():\n" for i in range(3000)) + " " * 3004 + "pass")'
+python 'too many levels' 'print(head + "".join(" " * (i + 4) + f"for i{i} in range(2):\n" for i in range(3000)) + " " * 3004 + "pass")'
 python 'levels deep' 'print(head + "    i = tl.program_id(0)\n    if i == 0:\n        pass\n" + "".join(f"    elif i == {i}:\n        tl.store(x_ptr, 1.0)\n" for i in range(5000)))'
 body 'static_range would be unrolled' 'for i in tl.static_range(10**18): tl.store(x_ptr, 1.0)'
 body 'step 0' 'for i in tl.static_range(0, 10, 0): tl.store(x_ptr, 1.0)'

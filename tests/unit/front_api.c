@@ -184,6 +184,14 @@ static void test_globals(void **state) {
       &r, text(HEAD "SIZE = 32\n@triton.jit\ndef k(x):\n    tl.store(x + tl.arange(0, SIZE), NEW)\n"), "k",
       &x_f32, 1);
   has(ir, "end=64");
+  // a function bound by name is the file's own, whatever else is bound to that name
+  const FrontGlobal fn[] = {{"f", {.kind = FCONST_FUNC, .s = "g"}}, {"g", {.kind = FCONST_FUNC, .s = "f"}}};
+  r.o.globals = fn;
+  ir = compiled(&r,
+                text(HEAD "@triton.jit\ndef f():\n    return 1.5\n@triton.jit\ndef g():\n    return 2.5\n"
+                          "@triton.jit\ndef k(x):\n    tl.store(x, f())\n"),
+                "k", &x_f32, 1);
+  has(ir, "func @g.0() -> f32 {\n  %0 = const {value=2.5}");
   arena_free(&a);
 }
 

@@ -202,11 +202,51 @@ static void test_deep_and_large(void **state) {
   free(text);
 }
 
+// `blocks` blocks inside one another, each `step` further in; the innermost holds `inner`.
+static void expect_nested(int blocks, const char *step, const char *inner, const char *error) {
+  Escape esc;
+  if (ESCAPE_TRY(&esc)) fail_msg("%s", esc.message);
+  Arena a;
+  arena_init(&a, 0, &esc);
+  Vec(char) v = {0};
+  for (int i = 0; i <= blocks; i++) {
+    for (int k = 0; k < i; k++)
+      for (const char *s = step; *s; s++) vec_push(&a, &v, *s);
+    for (const char *s = i < blocks ? "if x:\n" : inner; *s; s++) vec_push(&a, &v, *s);
+  }
+  if (error) {
+    expect_error(v.data, v.len, error);
+  } else {
+    Parsed *p = parse_n(&esc, v.data, v.len);
+    if (p->st != ST_OK) fail_msg("%s", diags_render(&p->d, &p->a));
+    parsed_free(p);
+  }
+  arena_free(&a);
+}
+
+static void test_deep_blocks(void **state) {
+  (void)state;
+  expect_nested(255, " ", "pass\n", NULL);
+  expect_nested(256, " ", "pass\n", "k.py:257:257: error: too many levels of blocks");
+  expect_nested(63, "    ", "pass\n", NULL);
+  expect_nested(300, "    ", "pass\n", "k.py:65:257: error: too many levels of blocks");
+  expect_nested(31, "\t", "pass\n", NULL);
+  expect_nested(32, "\t", "pass\n", "k.py:33:33: error: too many levels of blocks");
+  // what opens no statement may stand as far to the right as it likes
+#define FAR \
+  "                                                                                                    "
+  expect_nested(1, "    ", "f(\n" FAR FAR FAR ")\n", NULL);
+  expect_nested(1, "    ", "pass\n" FAR FAR FAR "# so\n", NULL);
+  expect_nested(1, "    ", "x = '''\n" FAR FAR FAR "x'''\n", NULL);
+  expect_nested(1, "    ", "x = \\\n" FAR FAR FAR "1\n", NULL);
+#undef FAR
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_expressions),    cmocka_unit_test(test_literals),
       cmocka_unit_test(test_statements),     cmocka_unit_test(test_bad_text),
-      cmocka_unit_test(test_deep_and_large),
+      cmocka_unit_test(test_deep_and_large), cmocka_unit_test(test_deep_blocks),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
