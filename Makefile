@@ -75,7 +75,7 @@ LIBS    := $(B)/libditron-rt.a $(B)/libditron-rt.so $(B)/libditron.a $(B)/libdit
 PROGRAM := $(if $(CLI_SRC),$(B)/ditron)
 UNITS   := $(patsubst tests/unit/%.c,$(B)/tests/%,$(UNIT_SRC))
 
-.PHONY: all lib units objs bench-interp help setup test test-unit demo install clean format format-check lint-layers
+.PHONY: all lib units objs bench-interp help setup corpus test test-unit demo install clean format format-check lint-layers
 .DELETE_ON_ERROR:
 .SECONDARY:
 all: $(LIBS) $(PROGRAM)
@@ -161,6 +161,11 @@ test: setup
 test-unit: # ROOM=ir: only that room's, without set-up
 	@$(MAKE) --no-print-directory $(JOBS) units
 	@tests/run --build $(B) $(if $(ROOM),$(foreach r,$(ROOM),unit/$(r)_),unit/) $(ARGS)
+# Real kernels from installed packages (some GB the first time): make corpus ARGS="liger --jobs 1"
+corpus: setup
+	@$(MAKE) --no-print-directory $(JOBS) all
+	@scripts/setup-corpus
+	@$(DEPS)/corpus/bin/python tests/corpus/run.py --build $(B) $(ARGS)
 demo: setup
 	@$(MAKE) --no-print-directory $(JOBS) all
 	@BUILD=$(B) scripts/demo
@@ -208,4 +213,4 @@ endif
 clean:
 	rm -rf $(MODE)/obj $(B)/tests $(LIBS) $(addsuffix .0,$(filter %.so,$(LIBS))) $(B)/ditron
 help:
-	@echo 'all test test-unit demo install clean format format-check lint-layers; see the top of the Makefile'
+	@echo 'all test test-unit corpus demo install clean format format-check lint-layers; see the top of the Makefile'

@@ -1,0 +1,340 @@
+"""What the cases of the corpus share.
+
+A case calls a package's own host function on CPU tensors. Every launch `kernel[grid](...)` inside it comes here: Ditron
+compiles that kernel from the package's file and runs it over the tensors in place, so that the function's result is
+Ditron's and can be compared with a torch expression. Within `interpreted()` Triton's interpreter runs the launch
+instead, Ditron runs it on copies of the arguments as they were before, and every tensor is compared afterwards.
+Autotuners take the first configuration that their pruning leaves; heuristics are evaluated as ever.
+
+    @case("B", "unsloth softcap")
+    def _(t):
+        x = t.randn(37, 1000, dtype=torch.bfloat16)
+        t.same(package.forward(x), torch.softmax(x, -1))
+"""
+import contextlib
+import inspect
+import os
+import sys
+import types
+from pathlib import Path
+
+os.environ["TRITON_INTERPRET"] = "1"
+os.environ["GEMS_VENDOR"] = "nvidia"  # flag_gems asks which machine it is on; its kernels are the ones it has for GPUs
+
+import torch  # noqa: E402
+import triton  # noqa: E402
+import triton.language as tl  # noqa: E402
+from triton.runtime import autotuner, interpreter  # noqa: E402
+from triton.runtime.jit import TensorWrapper  # noqa: E402
+
+import ditron  # noqa: E402
+
+PACKAGES = Path(torch.__file__).resolve().parents[1]
+BOUNDS = {torch.float64: 1e-5, torch.float32: 1e-5, torch.float16: 2e-3, torch.bfloat16: 2e-2,
+          torch.float8_e4m3fn: 1e-1, torch.float8_e5m2: 2e-1}
+POINTEE = {torch.bool: "i1", torch.int8: "i8", torch.int16: "i16", torch.int32: "i32", torch.int64: "i64",
+           torch.uint8: "u8", torch.uint16: "u16", torch.uint32: "u32", torch.uint64: "u64", torch.float16: "f16",
+           torch.bfloat16: "bf16", torch.float32: "f32", torch.float64: "f64", torch.float8_e4m3fn: "f8e4m3",
+           torch.float8_e5m2: "f8e5m2"}
+LANGUAGE = {"int1": "i1", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8", "uint16": "u16",
+            "uint32": "u32", "uint64": "u64", "fp16": "f16", "bf16": "bf16", "fp32": "f32", "fp64": "f64",
+            "fp8e4nv": "f8e4m3", "fp8e5": "f8e5m2"}
+OPTIONS = {"num_warps", "num_stages", "num_ctas", "maxnreg", "enable_fp_fusion", "launch_cooperative_grid", "waves_per_eu",
+           "matrix_instr_nonkdim", "kpack", "grid", "warmup", "debug", "sanitize_overflow", "allow_fp8e4nv"}
+
+CASES = []
+
+
+class Wrong(Exception):
+    """A comparison that failed."""
+
+
+class Case:
+    def __init__(self, kind, name, fn, sample, timeout):
+        self.kind, self.name, self.fn, self.sample, self.timeout = kind, name, fn, sample, timeout
+
+
+def case(kind, name, sample=False, timeout=100):
+    def add(fn):
+        CASES.append(Case(kind, name, fn, sample, timeout))
+        return fn
+
+    return add
+
+
+# ---- arguments ------------------------------------------------------------------------------------
+
+
+def argument(x):
+    """A launch argument of Triton's as one of Ditron's."""
+    if isinstance(x, tl.constexpr):
+        x = x.value
+    if isinstance(x, TensorWrapper):
+        return ditron.Pointer(LANGUAGE[x.dtype.name], x.data_ptr())
+    if isinstance(x, torch.Tensor):
+        return ditron.Pointer(POINTEE[x.dtype], x.data_ptr())
+    if isinstance(x, tl.dtype):
+        return ditron.Type(LANGUAGE[x.name])
+    if hasattr(x, "block_shape"):
+        return ditron.Tensor(POINTEE[x.base.dtype], x.base.data_ptr(), tuple(x.shape), tuple(x.strides),
+                             tuple(x.block_shape))
+    if isinstance(x, interpreter.InterpretedFunction):
+        return ditron.Jit(x.fn.__name__)
+    if inspect.isfunction(x):
+        return ditron.Jit(x.__name__)
+    return x
+
+
+def tensor_of(x):
+    if isinstance(x, TensorWrapper):
+        return x.base
+    return x.base if hasattr(x, "block_shape") else x if isinstance(x, torch.Tensor) else None
+
+
+def copies(values):
+    """values with every tensor on storage of its own; tensors that share one storage go on sharing it."""
+    storages = {}
+
+    def copy(t):
+        s = t.untyped_storage()
+        if s.data_ptr() not in storages:
+            storages[s.data_ptr()] = s.clone()
+        out = torch.empty(0, dtype=t.dtype)
+        return out.set_(storages[s.data_ptr()], t.storage_offset(), t.size(), t.stride())
+
+    def one(x):
+        if isinstance(x, TensorWrapper):
+            return TensorWrapper(copy(x.base), x.dtype)
+        if hasattr(x, "block_shape"):
+            return type(x)(copy(x.base), x.shape, x.strides, x.block_shape)
+        return copy(x) if isinstance(x, torch.Tensor) else x
+
+    return {name: one(x) for name, x in values.items()}
+
+
+# ---- comparing ------------------------------------------------------------------------------------
+
+
+def difference(got, want, bound=None):
+    """(error, what is wrong or None). Floats: norm of the difference over norm; NaN and infinities in the same places.
+    Everything else: exact."""
+    if got.shape != want.shape:
+        return float("inf"), f"shape {tuple(got.shape)}, expected {tuple(want.shape)}"
+    if not got.dtype.is_floating_point:
+        bad = int((got.to(torch.int64) != want.to(torch.int64)).sum())
+        return float(bad), f"{bad} of {got.numel()} values differ" if bad else None
+    bound = BOUNDS[got.dtype] if bound is None else bound
+    g, w = got.detach().to(torch.float64), want.detach().to(torch.float64)
+    finite = torch.isfinite(w)
+    same = torch.equal(torch.isnan(g), torch.isnan(w)) and torch.equal(g[torch.isinf(w)], w[torch.isinf(w)])
+    if not same or not torch.equal(torch.isfinite(g), finite):
+        n = int((torch.isfinite(g) != finite).sum())
+        return float("inf"), f"NaN or infinity in {n} other places" if n else "NaN or infinity of another kind"
+    g, w = g[finite], w[finite]
+    error = float((g - w).norm() / w.norm()) if w.norm() else float(g.norm())
+    return error, f"error {error:.2g}, allowed {bound:.2g}" if error > bound else None
+
+
+# ---- launches -------------------------------------------------------------------------------------
+
+
+class Test:
+    """What a case sees: data, comparisons, and the record of launches."""
+
+    def __init__(self, library):
+        self.runner = ditron.Runner(library)
+        self.launches = {}  # (path, kernel) -> row
+        self.error, self.compared = 0.0, 0
+        self.shapes = []
+        self.beside = False
+        self.bound, self.bounds = {}, None
+        self.random = torch.Generator().manual_seed(20)
+
+    def randn(self, *shape, dtype=torch.float32, scale=1.0):
+        return (torch.randn(*shape, generator=self.random) * scale).to(dtype)
+
+    def rand(self, *shape, dtype=torch.float32):
+        return torch.rand(*shape, generator=self.random).to(dtype)
+
+    def randint(self, low, high, shape, dtype=torch.int64):
+        return torch.randint(low, high, shape, generator=self.random).to(dtype)
+
+    def same(self, got, want, bound=None, what="result"):
+        """got equals want: tensors, or tuples of them (None stands for what is not compared)."""
+        if isinstance(got, (tuple, list)):
+            for i, (g, w) in enumerate(zip(got, want, strict=True)):
+                if w is not None:
+                    self.same(g, w, bound, f"{what} {i}")
+            return
+        error, wrong = difference(got, want.to(got.dtype) if want.dtype != got.dtype else want, bound)
+        self.error, self.compared = max(self.error, error), self.compared + 1
+        if wrong:
+            raise Wrong(f"{what}: {wrong}")
+
+    def against(self, fn, reference, *inputs, bound=None):
+        """fn and its gradients equal reference's on the same inputs, which it computes in f32 at least."""
+        floats = [isinstance(x, torch.Tensor) and x.is_floating_point() for x in inputs]
+        mine = [x.clone().requires_grad_() if f else x for x, f in zip(inputs, floats)]
+        wide = [x.to(torch.promote_types(x.dtype, torch.float32)).clone().requires_grad_() if f else x
+                for x, f in zip(inputs, floats)]
+        got, want = fn(*mine), reference(*wide)
+        many = isinstance(want, (tuple, list))
+        self.same(got.detach().clone() if not many else [g.detach().clone() for g in got], want, bound)
+        got, want = (got, want) if many else ([got], [want])
+        up = [torch.randn(w.shape, generator=self.random).to(g.dtype) for g, w in zip(got, want)]
+        torch.autograd.backward(want, [u.to(w.dtype) for u, w in zip(up, want)])
+        torch.autograd.backward(got, up)
+        for i, (m, w, f) in enumerate(zip(mine, wide, floats)):
+            if f and w.grad is not None:
+                self.same(m.grad, w.grad, bound, f"gradient {i}")
+
+    @contextlib.contextmanager
+    def interpreted(self, bound=None):
+        """Triton's interpreter runs the launches and is the reference of every tensor."""
+        self.beside, self.bounds = True, bound
+        yield
+        self.beside = False
+
+    @contextlib.contextmanager
+    def binding(self, **names):
+        """Module globals that are known only when the package runs."""
+        self.bound = names
+        yield
+        self.bound = {}
+
+    def launch(self, fn, grid, args, kwargs):
+        """One launch, as Triton's run(): by name, callable grids evaluated."""
+        signature = inspect.signature(fn)
+        options = {k: v for k, v in kwargs.items() if k in OPTIONS and k not in signature.parameters}
+        bound = signature.bind(*args, **{k: v for k, v in kwargs.items() if k in signature.parameters})
+        bound.apply_defaults()
+        values = dict(bound.arguments)
+        grid = grid(values) if callable(grid) else grid
+        grid = (grid,) if isinstance(grid, int) else tuple(int(g) for g in grid)
+        path = inspect.getsourcefile(fn)
+        row = self.launches.setdefault((path, fn.__name__), {"ms": 0.0, "mib": 0.0, "launches": 0, "error": 0.0})
+        if not self.shapes:
+            self.shapes = [list(t.shape) for t in map(tensor_of, values.values()) if t is not None]
+        if not self.beside:
+            self.execute(path, fn.__name__, grid, values, options, row)
+            return
+        before = copies(values)
+        interpreter.GridExecutor(interpreter_of(fn), list(signature.parameters), grid)(**values)
+        self.execute(path, fn.__name__, grid, before, options, row)
+        for name, x in values.items():
+            if tensor_of(x) is not None:
+                bounds = self.bounds.get(name) if isinstance(self.bounds, dict) else self.bounds
+                error, wrong = difference(tensor_of(before[name]), tensor_of(x), bounds)
+                row["error"], self.error, self.compared = max(row["error"], error), max(self.error, error), self.compared + 1
+                if wrong:
+                    raise Wrong(f"{fn.__name__}: {name}: {wrong}")
+
+    def execute(self, path, kernel, grid, values, options, row):
+        row["launches"] += 1
+        if 0 in grid:
+            return
+        plain = {name: argument(x) for name, x in values.items()}
+        image, ms, mib = self.runner.compile(path, kernel, plain, [str(PACKAGES)],
+                                             {n: argument(x) for n, x in self.bound.items()},
+                                             options.get("num_warps") or 0, options.get("num_stages") or 0)
+        row["ms"], row["mib"] = max(row["ms"], ms), max(row["mib"], mib)
+        self.runner.launch(image, grid, plain)
+
+
+def interpreter_of(fn):
+    """fn rewritten for Triton's interpreter."""
+    return interpreter.InterpretedFunction(fn).rewrite()
+
+
+CURRENT = None
+
+
+def run_launch(self, *args, grid, warmup=False, **kwargs):
+    if not warmup:
+        for hook in self.pre_run_hooks:
+            hook(*args, **kwargs)
+        CURRENT.launch(self.fn, grid, args, kwargs)
+
+
+def run_first_config(self, *args, **kwargs):
+    """An autotuner without a device to time on: the first configuration that is left."""
+    self.nargs = dict(zip(self.arg_names, args))
+    config = self.best_config = self.prune_configs(kwargs)[0] if len(self.configs) > 1 else self.configs[0]
+    all_args = {**self.nargs, **kwargs, **config.all_kwargs()}
+    if config.pre_hook is not None:
+        config.pre_hook(all_args)
+    self.pre_hook(all_args, reset_only=True)
+    return self.fn.run(*args, **{**kwargs, **config.all_kwargs()})
+
+
+interpreter.InterpretedFunction.run = run_launch
+autotuner.Autotuner.run = run_first_config
+
+
+# ---- packages that ask for a GPU before they let themselves be read ---------------------------------
+
+
+def bare_package(name, **attributes):
+    """A package whose __init__ is not run: its modules can be imported one by one."""
+    m = types.ModuleType(name)
+    m.__path__ = [str(PACKAGES.joinpath(*name.split(".")))]
+    m.__dict__.update(attributes)
+    sys.modules[name] = m
+    parent, _, child = name.rpartition(".")
+    if parent in sys.modules:
+        setattr(sys.modules[parent], child, m)
+
+
+def module(name, **attributes):
+    m = types.ModuleType(name)
+    m.__dict__.update(attributes)
+    sys.modules[name] = m
+
+
+class Properties:
+    """Of a GPU that is not there, for host code that chooses blocks by them."""
+    name, major, minor = "H100", 9, 0
+    multi_processor_count, warp_size, max_threads_per_multi_processor = 4, 32, 2048
+    shared_memory_per_block, shared_memory_per_block_optin, shared_memory_per_multiprocessor = 49152, 232448, 233472
+    L2_cache_size, total_memory = 50 << 20, 80 << 30
+
+
+def without_gpu():
+    cuda = torch.cuda
+    cuda.current_device = lambda: 0
+    cuda.get_device_name = lambda device=None: Properties.name
+    cuda.get_device_capability = lambda device=None: (9, 0)
+    cuda.get_device_properties = lambda device=None: Properties
+    cuda.device = lambda index: contextlib.nullcontext()
+    cuda.device_of = lambda tensor: contextlib.nullcontext()
+
+
+def flag_gems(scratch):
+    """flag_gems, its modules one by one; its launcher and tuner stand aside."""
+    os.environ.setdefault("FLAGGEMS_CACHE_DIR", scratch)
+    without_gpu()
+    for name in ("flag_gems", "flag_gems.ops", "flag_gems.fused"):
+        bare_package(name)
+    from flag_gems.utils import libentry
+
+    class Entry(triton.KernelInterface):
+        def __init__(self, fn):
+            self.fn, self.arg_names = fn, fn.arg_names
+
+        def run(self, *args, **kwargs):
+            return self.fn.run(*args, **kwargs)
+
+    libentry.LibEntry = Entry
+    libentry.LibTuner.run = run_first_config
+
+
+def unsloth():
+    """unsloth's kernels without its package for models."""
+    from packaging.version import Version
+    without_gpu()
+    module("unsloth_zoo", __path__=[])
+    module("unsloth_zoo.utils", Version=Version)
+    for name in ("unsloth", "unsloth.kernels"):
+        bare_package(name)
+    module("unsloth.device_type", is_hip=lambda: False, get_device_type=lambda: "cuda", DEVICE_TYPE="cuda",
+           DEVICE_TYPE_TORCH="cuda", DEVICE_COUNT=1, ALLOW_PREQUANTIZED_MODELS=True)

@@ -1,0 +1,489 @@
+#!/usr/bin/env python3
+"""Has the front end read every jit function of the installed kernel packages, and counts what it refuses and why.
+
+    tests/corpus/sweep.py [--build DIR] [--jobs N] [--only TEXT] [--packages A,B] [--sample N] [--json FILE] [--show TEXT]
+
+A function counts as read when it lowers to tile IR that the reader and verifier of the IR accept, for arguments that
+sweep_guess.py thinks plausible. Where the first guess is refused, the parameters near the error are varied, within
+a fixed number of tries. A refused function that a function which was read has called with arguments of its own is read, too.
+Every try runs in a worker process under a limit of time and memory, so that a crash or a hang costs one function and
+is counted.
+"""
+import argparse
+import ast
+import collections
+import ctypes
+import json
+import multiprocessing
+import multiprocessing.connection
+import os
+import re
+import resource
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import sweep_guess as guess  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[2]
+SITE = ROOT / "build/deps/corpus/lib/python3.11/site-packages"
+SOURCES = ROOT / "build/deps/corpus-src"
+PACKAGES = ("liger_kernel", "fla", "flag_gems", "unsloth", "triton", "vllm")
+TRIES, HANG_SECONDS, SLOW_SECONDS, MEMORY = 160, 30, 1.0, 4 << 30
+
+DTYPES = ("i1", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32", "f64", "f8e4m3", "f8e5m2")
+LANGUAGE = {"i1": "int1", "f8e4m3": "float8e4nv", "f8e5m2": "float8e5", "bf16": "bfloat16"} | {
+    f"{a}{n}": f"{b}{n}" for a, b in (("i", "int"), ("u", "uint"), ("f", "float")) for n in (8, 16, 32, 64)}
+NONE, PTR, INT, FLOAT, BOOL, STR, DTYPE = 0, 1, 2, 3, 4, 5, 6
+
+
+# ---- the library ---------------------------------------------------------------------------------------------------
+class Union(ctypes.Union):
+    _fields_ = [("ptr", ctypes.c_void_p), ("i", ctypes.c_int64), ("f", ctypes.c_double), ("s", ctypes.c_char_p)]
+
+
+class Value(ctypes.Structure):
+    _fields_ = [("kind", ctypes.c_int), ("dtype", ctypes.c_int), ("u", Union)]
+
+
+class Named(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("value", Value)]
+
+
+class Options(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("target", ctypes.c_char_p), ("num_warps", ctypes.c_int), ("num_stages", ctypes.c_int),
+                ("search_path", ctypes.POINTER(ctypes.c_char_p)), ("globals", ctypes.c_void_p), ("nglobals", ctypes.c_size_t),
+                ("explain", ctypes.c_bool), ("no_specialise", ctypes.c_bool)]
+
+
+class ContextOptions(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("cache_dir", ctypes.c_char_p), ("deadline", ctypes.c_double),
+                ("print", ctypes.c_void_p), ("user", ctypes.c_void_p)]
+
+
+class Library:
+    def __init__(self, build):
+        self.lib = ctypes.CDLL(str(Path(build) / "libditron.so"))
+        self.lib.dt_error.restype = ctypes.c_char_p
+        self.lib.dt_error.argtypes = [ctypes.c_void_p]
+        self.lib.dt_opt_text.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p,
+                                         ctypes.POINTER(ctypes.c_char_p)]
+        self.lib.dt_emit_file.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.POINTER(Named), ctypes.c_size_t,
+                                          ctypes.POINTER(Options), ctypes.c_char_p, ctypes.POINTER(ctypes.c_char_p)]
+        self.lib.dt_context_destroy.argtypes = [ctypes.c_void_p]
+        options = ContextOptions(size=ctypes.sizeof(ContextOptions), cache_dir=b"")
+        self.context = ctypes.c_void_p()
+        if self.lib.dt_context_create(ctypes.byref(options), ctypes.byref(self.context)):
+            sys.exit("sweep: no context")
+
+    def lower(self, path, kernel, args, search):
+        """(error text or None, IR text or None, seconds of processor time)"""
+        named = (Named * (len(args) + 1))()
+        for n, (name, value) in zip(named, args):
+            n.name, n.value = name.encode(), value
+        folders = (ctypes.c_char_p * (len(search) + 1))(*[str(s).encode() for s in search], None)
+        options = Options(size=ctypes.sizeof(Options), search_path=folders)
+        out = ctypes.c_char_p()
+        start = time.thread_time()
+        status = self.lib.dt_emit_file(self.context, str(path).encode(), kernel.encode(), named, len(args),
+                                       ctypes.byref(options), b"tile", ctypes.byref(out))
+        seconds = time.thread_time() - start
+        if status:
+            return self.lib.dt_error(self.context).decode(errors="replace"), None, seconds
+        text = out.value
+        if self.lib.dt_opt_text(self.context, b"tile IR", text, len(text), b"", ctypes.byref(out)):
+            return "IR: " + self.lib.dt_error(self.context).decode(errors="replace"), None, seconds
+        return None, text.decode(errors="replace"), seconds
+
+
+def number(d, value):
+    kind = BOOL if d == "i1" else FLOAT if DTYPES.index(d) >= DTYPES.index("f16") else INT
+    v = Value(kind=kind, dtype=DTYPES.index(d))
+    if kind == FLOAT:
+        v.u.f = value
+    else:
+        v.u.i = value | (1 << 40 if d == "i64" else -(1 << 63) if d == "u64" else 0)
+    return v
+
+
+def plain(arg):
+    """The C value of an argument that a kernel can take as it is; None for tiles, tuples and the like."""
+    kind, x = arg[0], arg[1]
+    if kind == "ptr":
+        return Value(kind=PTR, dtype=DTYPES.index(x))
+    if kind == "scalar":
+        return number(x, 0.5 if x[0] in "fb" else 1 if x == "i1" else 7)
+    if kind == "dtype":
+        return Value(kind=DTYPE, dtype=DTYPES.index(x))
+    if kind != "const" or isinstance(x, (tuple, bytes, complex)) or x is Ellipsis:
+        return None
+    if x is None:
+        return Value(kind=NONE)
+    if isinstance(x, bool):
+        return number("i1", int(x))
+    if isinstance(x, int):
+        v = Value(kind=INT, dtype=DTYPES.index("i32" if -(1 << 31) <= x < 1 << 31 else "i64"))
+        v.u.i = x
+        return v if -(1 << 63) <= x < 1 << 63 else None
+    if isinstance(x, float):
+        return number("f32", x)
+    v = Value(kind=STR)
+    v.u.s = x.encode()
+    return v
+
+
+# ---- one try -----------------------------------------------------------------------------------------------------------
+class Wrapper:
+    """A kernel that makes arguments of any kind and calls the function with them."""
+
+    def __init__(self, f):
+        self.f, self.params, self.args, self.lines, self.helpers = f, [], [], [], []
+
+    def param(self, d, pointer):
+        name = f"a{len(self.params)}"
+        self.params.append(name)
+        self.args.append((name, plain(("ptr" if pointer else "scalar", d))))
+        return name
+
+    def spread(self, shape):
+        terms = []
+        for axis, n in enumerate(shape):
+            index = ", ".join(":" if i == axis else "None" for i in range(len(shape)))
+            terms.append(f"tl.arange(0, {n})" + (f"[{index}]" if len(shape) > 1 else ""))
+        return " + ".join(terms)
+
+    def value(self, arg):
+        kind, x = arg[0], arg[1]
+        if kind == "ptr":
+            return self.param(x, True)
+        if kind == "scalar":
+            return self.param(x, False)
+        if kind == "const":
+            return repr(x)
+        if kind == "dtype":
+            return f"tl.{LANGUAGE[x]}"
+        if kind == "tile":
+            zeros = f"tl.zeros({list(arg[2])}, tl.{LANGUAGE['i32' if x == 'i1' else x]})"
+            return f"({zeros} == 0)" if x == "i1" else zeros
+        if kind == "ptile":
+            return f"{self.param(x, True)} + {self.spread(arg[2])}"
+        if kind == "tuple":
+            return "(" + "".join(self.value(i) + ", " for i in x) + ")"
+        if kind == "func":
+            names = [f"x{i}" for i in range(x)]
+            self.helpers.append(f"@triton.jit\ndef helper{len(self.helpers)}({', '.join(names)}):\n    return {names[0] if x else 0}\n")
+            return f"helper{len(self.helpers) - 1}"
+        base, size, ones = self.param(x, True), self.param("i32", False), [16] * (arg[2] - 1)
+        dims, strides = [size] * arg[2], [size] * (arg[2] - 1) + ["1"]
+        block = [32, 32] if arg[2] == 2 else [64] if arg[2] == 1 else [1] * (arg[2] - 2) + [32, 32]
+        text = lambda items: "[" + ", ".join(map(str, items)) + "]"  # noqa: E731
+        if kind == "desc":
+            return f"tl.make_tensor_descriptor({base}, {text(dims)}, {text(strides)}, {text(block)})"
+        return (f"tl.make_block_ptr({base}, {text(dims)}, {text(strides)}, {text([0] * arg[2])}, {text(block)}, "
+                f"{text(range(arg[2] - 1, -1, -1))})") if ones is not None else ""
+
+    def text(self, assignment):
+        f = self.f
+        given = [f"{p}={self.value(a)}" for p, a in assignment.items()]
+        if f.star:
+            given = [g.split("=", 1)[1] for g in given] + [self.param("f32", False)]
+        if f.nested or f.hidden:
+            lines = f.text.splitlines()[f.line - 1:f.node.end_lineno]
+            cut = len(lines[0]) - len(lines[0].lstrip())
+            source = f"from {f.module} import *\n\n@triton.jit\n" + "\n".join(s[cut:] for s in lines) + "\n"
+            target = f.name
+        else:
+            source, target = f"from {f.module} import {f.name} as sweep_target\n", "sweep_target"
+        return (f"import triton\nimport triton.language as tl\n{source}\n" + "\n".join(self.helpers) +
+                f"\n@triton.jit\ndef sweep_entry({', '.join(self.params)}):\n    {target}({', '.join(given)})\n")
+
+
+def returns_value(f):
+    return any(isinstance(n, ast.Return) and n.value is not None and not (isinstance(n.value, ast.Constant) and n.value.value is None)
+               for n in ast.walk(f.node))
+
+
+def attempt(lib, f, assignment, folder):
+    args = [(p, plain(a)) for p, a in assignment.items()]
+    if not (f.nested or f.hidden or f.star or returns_value(f)) and all(v is not None for _, v in args):
+        return lib.lower(f.path, f.name, args, [f.root])
+    w = Wrapper(f)
+    path = os.path.join(folder, "wrapper.py")
+    with open(path, "w") as out:
+        out.write(w.text(assignment))
+    return lib.lower(path, "sweep_entry", w.args, [f.root])
+
+
+ERROR = re.compile(r"^(?:(?P<path>[^\n:]+):(?P<line>\d+):\d+: )?error: (?P<text>.*)$", re.M)
+
+
+def read_errors(text):
+    """[(file, line, message)] of a diagnostic text."""
+    found = [(m["path"] or "", int(m["line"] or 0), m["text"]) for m in ERROR.finditer(text)]
+    return found or [("", 0, text.strip().splitlines()[0] if text.strip() else "no message")]
+
+
+# ---- one function ------------------------------------------------------------------------------------------------------------
+def search(lib, f, folder, beat):
+    options = guess.guesses(f)
+    choice = {p: o[0] for p, o in options.items()}
+    state = {"tries": 0, "slowest": 0.0}
+
+    def run(c):
+        beat(c)
+        state["tries"] += 1
+        error, ir, seconds = attempt(lib, f, c, folder)
+        state["slowest"] = max(state["slowest"], seconds)
+        if not error:
+            return None, ir
+        errors = read_errors(error)
+        # fewer errors, then a later first one
+        return (errors, (len(errors), -errors[0][1] if errors[0][0] == f.path else 0)), None
+
+    def read(c, ir):
+        return {"result": "read", "args": shown(c), "calls": sorted(set(re.findall(r"func @([\w.]*?)\.\d+\(", ir))), **state}
+
+    def vary(best_choice, best):
+        while state["tries"] < TRIES:
+            path, line, _ = best[0][0]
+            near = guess.parameters_near(f, line) if path == f.path else []
+            near += [p for p in f.params if p not in near]
+            better = None
+            for p in near:
+                for alternative in options[p][:24]:
+                    if guess.same(alternative, best_choice[p]) or state["tries"] >= TRIES:
+                        continue
+                    c = best_choice | {p: alternative}
+                    bad, ir = run(c)
+                    if bad is None:
+                        return c, ir, None
+                    if bad[1] < best[1]:
+                        better = (c, bad)
+                        break
+                if better:
+                    break
+            if not better:
+                break
+            best_choice, best = better
+        return best_choice, None, best
+
+    first, ir = run(choice)
+    if first is None:
+        return read(choice, ir)
+    off = {p: ("const", False) if a == ("const", True) and isinstance(a[1], bool) else a for p, a in choice.items()}
+    starts = [(choice, first)]
+    if off != choice:
+        second, ir = run(off)
+        if second is None:
+            return read(off, ir)
+        starts.append((off, second))
+    starts.sort(key=lambda s: s[1][1])
+    final = None
+    for c, bad in starts:
+        c, ir, best = vary(c, bad)
+        if best is None:
+            return read(c, ir)
+        if final is None or best[1] < final[1][1]:
+            final = (c, best)
+    path, line, text = final[1][0][0]
+    return {"result": "refused", "args": shown(final[0]), "at": f"{relative(f, path)}:{line}", "why": text,
+            "all": [e[2] for e in final[1][0][:6]], **state}
+
+
+def shown(c):
+    return {p: repr(a) for p, a in c.items()}
+
+
+def relative(f, path):
+    return os.path.relpath(path, f.root) if path.startswith(str(f.root)) else os.path.basename(path)
+
+
+# ---- workers --------------------------------------------------------------------------------------------------------------------
+def worker(build, functions, tasks, pipe):
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    lib = Library(build)
+    folder = tempfile.mkdtemp(prefix="sweep-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
+    try:
+        for i in tasks:
+            result = search(lib, functions[i], folder, lambda c, i=i: pipe.send((i, shown(c))))
+            pipe.send((i, result))
+        pipe.send(None)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class Crew:
+    """Runs the functions in worker processes; a worker that dies or stalls is replaced."""
+
+    def __init__(self, build, functions, jobs):
+        self.build, self.functions, self.results = build, functions, {}
+        self.fork = multiprocessing.get_context("fork")
+        order = list(range(len(functions)))
+        self.todo = [order[k:k + 40] for k in range(0, len(order), 40)]
+        self.slots = [None] * jobs
+
+    def start(self, tasks):
+        ours, theirs = self.fork.Pipe()
+        p = self.fork.Process(target=worker, args=(self.build, self.functions, tasks, theirs), daemon=True)
+        p.start()
+        theirs.close()
+        return {"p": p, "pipe": ours, "tasks": tasks, "now": None, "since": time.monotonic(), "args": {}}
+
+    def run(self):
+        while self.todo or any(self.slots):
+            for k, s in enumerate(self.slots):
+                if s is None and self.todo:
+                    self.slots[k] = self.start(self.todo.pop(0))
+            live = [s["pipe"] for s in self.slots if s]
+            multiprocessing.connection.wait(live, timeout=1)
+            for k, s in enumerate(self.slots):
+                if s:
+                    self.slots[k] = self.serve(s)
+            if sys.stderr.isatty():
+                print(f"\r{len(self.results)} of {len(self.functions)}", end="", file=sys.stderr)
+        return self.results
+
+    def serve(self, s):
+        try:
+            while s["pipe"].poll():
+                message = s["pipe"].recv()
+                s["since"] = time.monotonic()
+                if message is None:
+                    s["p"].join()
+                    return None
+                s["now"], what = message
+                if "result" in what:
+                    self.results[s["now"]] = what
+                    s["now"] = None
+                else:
+                    s["args"] = what
+        except EOFError:
+            s["p"].join()
+            code = s["p"].exitcode
+            return self.lost(s, f"crashed: the process ended with {f'signal {-code}' if code and code < 0 else f'status {code}'}")
+        if time.monotonic() - s["since"] > HANG_SECONDS:
+            s["p"].kill()
+            s["p"].join()
+            return self.lost(s, f"stalled: no end after {HANG_SECONDS} s")
+        return s
+
+    def lost(self, s, why):
+        done = s["now"] if s["now"] is not None else next((i for i in s["tasks"] if i not in self.results), None)
+        if done is not None:
+            self.results[done] = {"result": why.split(":")[0], "why": why, "args": s["args"], "tries": 0, "slowest": 0.0}
+        rest = [i for i in s["tasks"] if i not in self.results]
+        if rest:
+            self.todo.insert(0, rest)
+        return None
+
+
+# ---- the report ---------------------------------------------------------------------------------------------------------------------
+def reason(text):
+    """The wording of a refusal without the names, types and numbers of the case at hand."""
+    text = re.sub(r"'[^']*'", "'...'", text)
+    text = re.sub(r"\b(?:\*?(?:u?int|fp|bf|f|i|u)\d+\w*)(?:\[[\d, ]*\])?", "T", text)
+    text = re.sub(r"\[[\d, ]+\]", "[N]", text)
+    return re.sub(r"-?\b\d+(\.\d+)?\b", "N", text)
+
+
+def read_through_callers(functions, results):
+    """A helper counts as read where a function that was read has called it: it is in that one's IR."""
+    by_name = collections.defaultdict(list)
+    for i, f in enumerate(functions):
+        by_name[f.name].append(i)
+    called = set()
+    for i, r in results.items():
+        for name in r.get("calls", ()):
+            near = [j for j in by_name[name] if functions[j].path == functions[i].path]
+            far = [j for j in by_name[name] if imported(functions[i], functions[j])]
+            called.update(near or far)
+    n = 0
+    for j in called:
+        if results[j]["result"] == "refused":
+            results[j] |= {"result": "read", "through": True}
+            n += 1
+    return n
+
+
+def imported(f, g):
+    for n in ast.walk(f.tree):
+        if isinstance(n, ast.ImportFrom) and any(a.name == g.name for a in n.names) and \
+                (n.module or "").split(".")[-1] == g.module.split(".")[-1]:
+            return True
+    return False
+
+
+def version(package):
+    for base in (SITE, SOURCES):
+        for d in sorted(base.glob("*-*.dist-info")) + sorted(base.glob("*/PKG-INFO")):
+            text = (d / "METADATA" if d.is_dir() else d)
+            name = d.name.split("-")[0].lower() if d.is_dir() else ""
+            if name in (package, {"fla": "fla_core"}.get(package)):
+                return re.search(r"^Version: (.*)$", text.read_text(errors="replace"), re.M)[1]
+    return "?"
+
+
+def report(functions, results, out=print):
+    packages = collections.OrderedDict()
+    for i, f in enumerate(functions):
+        package = os.path.relpath(f.path, f.root).split(os.sep)[0]
+        packages.setdefault(package, collections.Counter())[results[i]["result"]] += 1
+    total = collections.Counter()
+    out(f"{'package':<20}{'functions':>10}{'read':>8}{'refused':>9}{'crashed':>9}{'stalled':>9}")
+    for package, c in packages.items():
+        out(f"{package:<20}{sum(c.values()):>10}{c['read']:>8}{c['refused']:>9}{c['crashed']:>9}{c['stalled']:>9}")
+        total += c
+    n = sum(total.values())
+    out(f"{'all':<20}{n:>10}{total['read']:>8}{total['refused']:>9}{total['crashed']:>9}{total['stalled']:>9}")
+    slow = sorted(((r["slowest"], functions[i].key()) for i, r in results.items()), reverse=True)
+    out(f"refused: {100 * total['refused'] / max(n, 1):.1f} %   over {SLOW_SECONDS:.0f} s: "
+        f"{sum(s > SLOW_SECONDS for s, _ in slow)}   slowest: " + ", ".join(f"{s * 1e3:.0f} ms {k}" for s, k in slow[:3]))
+    reasons = collections.defaultdict(list)
+    for i, r in sorted(results.items()):
+        if r["result"] == "refused":
+            reasons[reason(r["why"])].append(i)
+    for why, which in sorted(reasons.items(), key=lambda x: -len(x[1])):
+        out(f"{len(which):>6}  {why}    e.g. {functions[which[0]].key()}")
+    return total
+
+
+def main():
+    o = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    o.add_argument("--build", default=str(ROOT / "build"))
+    o.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    o.add_argument("--only", default="", help="functions whose FILE:LINE:NAME contains this")
+    o.add_argument("--packages", default=",".join(PACKAGES))
+    o.add_argument("--sample", type=int, default=1, help="every Nth function")
+    o.add_argument("--json", help="write the result of each function here")
+    o.add_argument("--show", action="store_true", help="list what was not read, with the arguments tried last")
+    o = o.parse_args()
+    functions = []
+    for package in o.packages.split(","):
+        for root in (SITE, SOURCES, SOURCES / package):
+            if (root / package).is_dir():
+                functions += guess.jit_functions(str(root), package)
+                break
+    if not functions:
+        print("sweep: no packages below", SITE)
+        return 77
+    guess.learn(functions)
+    functions = [f for f in functions if o.only in f.key()][::o.sample]
+    results = Crew(o.build, functions, o.jobs).run()
+    through = read_through_callers(functions, results)
+    total = report(functions, results)
+    print(f"read through callers only: {through}")
+    if o.show:
+        for i, r in sorted(results.items()):
+            if r["result"] != "read":
+                print(functions[i].key(), r.get("at", ""), r["why"], f"({r['tries']} tries)", r["args"])
+    if o.json:
+        Path(o.json).write_text(json.dumps([{"function": functions[i].key(), **r} for i, r in sorted(results.items())], indent=1))
+    return 1 if total["crashed"] or total["stalled"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
