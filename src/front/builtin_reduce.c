@@ -211,6 +211,12 @@ static Value *widened(Lower *L, Value *v, Loc loc) {
   return front_cast_to(L, v, elem_number(f, elem_is_float(e) ? FDT_float32 : FDT_int32), false, loc);
 }
 
+// With indices only bf16 is widened.
+static Value *comparable(Lower *L, Value *v, Loc loc) {
+  if (v->rt.type->elem->dt != FDT_bfloat16) return v;
+  return front_cast_to(L, v, elem_number(L->f, FDT_float32), false, loc);
+}
+
 static Value *indices_along(Lower *L, const Type *t, int axis, Loc loc) {
   Front *f = L->f;
   Value *r = front_tile_arange(L, 0, t->shape[axis], loc);
@@ -249,8 +255,9 @@ bi_extreme(Lower *L,
   if (v->kind == VAL_POISON || !reduce_axis(L, c, 1, v, &axis) || !arg_bool(L, c, 2, false, &indices) ||
       !arg_bool(L, c, 3, true, &left) || !arg_bool(L, c, 4, false, &keep))
     return f->poison;
+  if (indices)
+    return extreme_with_index(L, comparable(L, v, c->loc), axis, keep, (Extreme){max, left}, false, c->loc);
   v = widened(L, v, c->loc);
-  if (indices) return extreme_with_index(L, v, axis, keep, (Extreme){max, left}, false, c->loc);
   return reduce_tiles(L, &v, 1, axis, keep, by_extreme, &max, &out, c->loc) ? out : f->poison;
 }
 
@@ -261,7 +268,7 @@ Value *bi_argextreme(Lower *L, Call *c) { // input axis tie_break_left? keep_dim
   if (v->kind == VAL_POISON || !reduce_axis(L, c, 1, v, &axis) || !arg_bool(L, c, 2, true, &left) ||
       !arg_bool(L, c, 3, false, &keep))
     return L->f->poison;
-  return extreme_with_index(L, widened(L, v, c->loc), axis, keep, (Extreme){c->row->data, left}, true,
+  return extreme_with_index(L, comparable(L, v, c->loc), axis, keep, (Extreme){c->row->data, left}, true,
                             c->loc);
 }
 

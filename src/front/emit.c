@@ -471,6 +471,19 @@ static Value *operand_as(Lower *L, Value *v, const Elem *e, Loc loc) {
   return front_const_of(L, e, v, loc);
 }
 
+// A number where it meets a tile as a value of its own type (in comparisons): cast to e as that value would be.
+static Value *number_as_value(Lower *L, Value *v, const Elem *own, const Elem *e, Loc loc) {
+  Front *f = L->f;
+  if (v->kind == VAL_FLOAT && own->dt == FDT_float32) v = val_float(f, (double)(float)v->f);
+  if (v->kind == VAL_INT && elem_is_int(e) && !elem_is_bool(e) && !front_int_fits(e, v->i)) { // wraps
+    const AstInt span = (AstInt)1 << elem_bits(e);
+    AstInt i = v->i & (span - 1);
+    if (!elem_is_unsigned(e) && i >= span / 2) i -= span;
+    v = val_int(f, i);
+  }
+  return front_const_of(L, e, v, loc);
+}
+
 // Brings both operands to the type of the operation and to one shape. NULL: reported.
 static const Elem *meet(Lower *L, AstOp op, Value **x, Value **y, bool div, Loc loc) {
   Front *f = L->f;
@@ -494,7 +507,8 @@ static const Elem *meet(Lower *L, AstOp op, Value **x, Value **y, bool div, Loc 
               elem_text(f, ey));
     return NULL;
   }
-  switch (front_promote(f, ex, nx, ey, ny, div, &e)) {
+  const bool compare = ast_op_compares(op); // there a number has the type that it would have as a value
+  switch (front_promote(f, ex, nx && !compare, ey, ny && !compare, div, &e)) {
   case PROMOTE_OK: break;
   case PROMOTE_MIXED_SIGN:
     front_err_hint(L, loc, "cast one of them first: the result would depend on which",
@@ -507,8 +521,8 @@ static const Elem *meet(Lower *L, AstOp op, Value **x, Value **y, bool div, Loc 
                    elem_text(f, ex), elem_text(f, ey));
     return NULL;
   }
-  *x = operand_as(L, *x, e, loc);
-  *y = operand_as(L, *y, e, loc);
+  *x = nx && compare ? number_as_value(L, *x, ex, e, loc) : operand_as(L, *x, e, loc);
+  *y = ny && compare ? number_as_value(L, *y, ey, e, loc) : operand_as(L, *y, e, loc);
   if ((*x)->kind != VAL_RT || (*y)->kind != VAL_RT) return NULL;
   if (((*x)->rt.type->rank || (*y)->rt.type->rank) && !front_tiles_allowed(L, loc, "a tile operation"))
     return NULL;
@@ -584,8 +598,8 @@ static Value *runtime_pow(Lower *L, Value *x, Value *y, Loc loc) {
 
 static Value *bitwise(Lower *L, AstOp op, Value *x, Value *y, Loc loc) {
   Front *f = L->f;
-  const bool was_signed =
-      x->kind == VAL_RT ? !elem_is_unsigned(x->rt.type->elem) : x->kind == VAL_INT && x->i <= INT32_MAX;
+  const bool was_signed = x->kind == VAL_RT ? !elem_is_unsigned(x->rt.type->elem)
+                                            : y->kind == VAL_RT && !elem_is_unsigned(y->rt.type->elem);
   const Elem *e = meet(L, op, &x, &y, false, loc);
   if (!e) return f->poison;
   if (!elem_is_int(e))
@@ -631,6 +645,7 @@ Value *front_binary_op(Lower *L, AstOp op, Value *x, Value *y, Loc loc) {
   if (y->kind == VAL_MEM) y = front_to_rt(L, y, loc);
   if (x->kind == VAL_TUPLE && y->kind == VAL_TUPLE && op == AOP_Add) return concat(L, x, y, loc);
   if (x->kind == VAL_VECTOR || y->kind == VAL_VECTOR) return front_vector_op(L, op, x, y, loc);
+  if (x->kind == VAL_SMEM || y->kind == VAL_SMEM) return front_smem_move(L, op, x, y, loc);
   if (x->kind != VAL_RT && y->kind != VAL_RT) {
     if (x->kind == VAL_OPAQUE || y->kind == VAL_OPAQUE) {
       const Value *o = x->kind == VAL_OPAQUE ? x : y;
@@ -683,6 +698,9 @@ Value *front_unary_op(Lower *L, AstOp op, Value *x, Loc loc) {
   if (x->kind == VAL_MEM) x = front_to_rt(L, x, loc);
   if (op == AOP_Not) {
     if (x->kind == VAL_OPAQUE) return x;
+    if (x->kind == VAL_RT && !elem_is_bool(x->rt.type->elem))
+      return front_err_hint(L, loc, "compare with 0: x == 0", "`not` needs a condition, not %s",
+                            type_text(f, x->rt.type));
     Value *c = front_condition(L, x, loc);
     if (c->kind == VAL_BOOL) return val_bool(f, !c->b);
     if (c->kind != VAL_RT) return c;
@@ -708,7 +726,6 @@ Value *front_unary_op(Lower *L, AstOp op, Value *x, Loc loc) {
       x = front_cast_to(L, x, elem_number(f, FDT_float16), false, loc), e = x->rt.type->elem;
     if (elem_is_float(e))
       return front_emit_result(L, ir_unary(front_at(L, loc), OP_fneg, x->rt.ir), x->rt.type, x->rt.why);
-    if (elem_is_bool(e)) x = front_cast_to(L, x, elem_number(f, FDT_int32), false, loc);
     return emit2(L, OP_sub, zero_like(L, x, loc), x, loc);
   }
   if (!elem_is_int(e)) return front_err(L, loc, "'~' needs integers, not %s", elem_text(f, e));
@@ -723,9 +740,14 @@ Value *front_minimum_maximum(Lower *L, bool max, Value *x, Value *y, bool nan, L
     const Value *c = front_const_binary(L, AOP_Lt, x, y, loc);
     return c->b != max ? x : y;
   }
-  if (!val_is_number(x)) x = front_to_rt(L, x, loc);
-  if (!val_is_number(y)) y = front_to_rt(L, y, loc);
-  if (x->kind == VAL_POISON || y->kind == VAL_POISON) return f->poison;
+  // numbers take part as values of their own types, and bf16 as fp32
+  Value **v[2] = {&x, &y};
+  for (int i = 0; i < 2; i++) {
+    *v[i] = front_to_rt(L, *v[i], loc);
+    if ((*v[i])->kind == VAL_POISON) return f->poison;
+    if ((*v[i])->rt.type->elem->dt == FDT_bfloat16)
+      *v[i] = front_cast_to(L, *v[i], elem_number(f, FDT_float32), false, loc);
+  }
   const Elem *e = meet(L, AOP_Add, &x, &y, false, loc);
   if (!e) return f->poison;
   if (elem_kind(e) == DTK_FP8)

@@ -40,6 +40,8 @@ static Value *eval_name(Lower *L, const Node *n) {
 // ---- attributes ------------------------------------------------------------------------------------
 static Value *no_attr(Lower *L, Value *of, const Str *name, const char *key, Loc loc) {
   Front *f = L->f;
+  const char *hint, *why = of->kind == VAL_LIB ? lib_refusal(of->s->s, name->s, &hint) : NULL;
+  if (why) return front_err_hint(L, loc, hint, "'%s.%s' %s", of->s->s, name->s, why);
   if (!front_err_fresh(f, loc)) return f->poison;
   int n;
   const Builtin *rows = builtin_rows(&n);
@@ -64,6 +66,7 @@ static const char *attr_key(const Value *v) {
   case VAL_MEM: return "tensor";
   case VAL_TUPLE: return "tuple";
   case VAL_VECTOR: return "vector";
+  case VAL_SMEM: return "smem";
   case VAL_BLOCKPTR: return "blockptr";
   case VAL_DESC: return "desc";
   case VAL_STR: return "str";
@@ -470,6 +473,11 @@ static Value *eval_boolop(Lower *L, const Node *n) {
   }
   Value *y = front_eval(L, n->b);
   if (y->kind == VAL_POISON) return y;
+  if (y->kind != VAL_RT && y->kind != VAL_MEM) { // a constant decides, or has no effect
+    const Value *c = front_condition(L, y, n->b->loc);
+    if (c->kind != VAL_BOOL) return f->poison;
+    return c->b == (n->op == AOP_And) ? x : y;
+  }
   x = logical_operand(L, x, n->a->loc);
   y = logical_operand(L, y, n->b->loc);
   return front_binary_op(L, n->op == AOP_And ? AOP_BitAnd : AOP_BitOr, x, y, n->loc);

@@ -90,7 +90,7 @@ def promotion(h, b, s, d, i8, u8, i32, u32, i64, i1, e4, e5, x, n):
     tl.static_assert(((th < 1.0) & (ts > 0)).dtype == tl.int1)
     tl.static_assert(tl.where(ti1, th, 0.0).dtype == tl.float16)
     tl.static_assert(tl.where(ti1, th, ts).dtype == tl.float32)
-    tl.static_assert(tl.maximum(th, tb).dtype == tl.float16)
+    tl.static_assert(tl.maximum(th, tb).dtype == tl.float32)
     tl.static_assert((-ti8).dtype == tl.int8)
     tl.static_assert((not ti1[0:0 + 0] if False else ti1).dtype == tl.int1)
     # casts

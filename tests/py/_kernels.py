@@ -1,10 +1,11 @@
 """Kernels written inside a test: the source of a function as a file of its own, run on the interpreter and on the CPU."""
+import re
 import tempfile
 from pathlib import Path
 
 import numpy as np
 
-from _ditron import rel_err, run_kernel
+from _ditron import ditron, rel_err, run_kernel
 
 HEAD = """import triton
 import triton.language as tl
@@ -35,3 +36,32 @@ def same(source, values, want, grid=(1,), bound=0.0, modes=("interp", "cpu"), **
             else:
                 e = rel_err(g.reshape(w.shape), w)
                 assert e <= bound, f"{mode} {name}: error {e:.3g}, allowed {bound:.3g}\n{g}\n{w}"
+
+
+def refused(source, **sigs):
+    """Compiles kernels of source (name -> signature). Each must say what the comments of its lines announce after
+    `# ERROR:` (several texts between ` | `, all at that line), and no other error."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "k.py"
+        path.write_text(HEAD + source)
+        lines = (HEAD + source).splitlines()
+        start = {}
+        for i, text in enumerate(lines):
+            if text.startswith("def "):
+                start[text[4:].split("(")[0]] = i
+        bounds = sorted(start.values()) + [len(lines)]
+        for name, sig in sigs.items():
+            first = start[name]
+            last = bounds[bounds.index(first) + 1]
+            want = {i + 1: lines[i].split("# ERROR: ")[1].split(" | ") for i in range(first, last) if "# ERROR: " in lines[i]}
+            p = ditron("compile", f"{path}:{name}", "--emit", "tile", "--sig", sig, ok=None)
+            got = {}
+            for line in p.stderr.splitlines():
+                m = re.search(r"k\.py:(\d+):\d+: error: (.*)", line)
+                if m:
+                    got.setdefault(int(m[1]), []).append(m[2])
+            for at, texts in want.items():
+                for t in texts:
+                    assert any(t in g for g in got.get(at, [])), f"line `{lines[at - 1].strip()}` says {got.get(at)}"
+            extra = {lines[at - 1].strip(): g for at, g in got.items() if at not in want}
+            assert want and not extra and p.returncode == 1, f"exit {p.returncode}; not announced: {extra}\n{p.stderr}"
