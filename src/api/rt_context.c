@@ -75,9 +75,20 @@ dt_status dt_write_file(dt_context *c, const char *path, const void *bytes, size
   return s == ST_OK ? DT_OK : api_fail(c, s, "%s: %s", path, os_error());
 }
 
+// Without a context there is nothing to hang a text off: it stays with the thread, as errno does.
+static char *creation_error(void) {
+  static _Thread_local char text[1024];
+  return text;
+}
+static dt_status creation_fails(dt_context *c, Status s, const char *text) {
+  snprintf(creation_error(), 1024, "%.1023s", text);
+  dt_context_destroy(c);
+  return (dt_status)s;
+}
+
 const char *dt_error(const dt_context *context) {
   dt_context *c = (dt_context *)context;
-  if (!c) return "no context: out of memory, or an environment variable of Ditron's is malformed";
+  if (!c) return creation_error();
   pthread_mutex_lock(&c->lock);
   ApiMessages *m = messages_of(c);
   const char *text = m && m->error ? m->error : "";
@@ -179,22 +190,18 @@ static void choose_kernels_dir(dt_context *c) {
 const char *dt_kernels_dir(dt_context *c) { return c->kernels_dir; }
 
 dt_status dt_context_create(const dt_context_options *options, dt_context **out) {
-  if (options && options->size != sizeof *options) return DT_INVALID;
+  if (options && options->size != sizeof *options)
+    return creation_fails(NULL, ST_INVALID,
+                          "dt_context_create: the options are of another size than this library's");
   dt_context *c = calloc(1, sizeof *c);
-  if (!c) return DT_NO_MEMORY;
+  if (!c) return creation_fails(NULL, ST_NO_MEMORY, "out of memory");
   pthread_mutex_init(&c->lock, NULL);
   arena_init(&c->arena, 0, &c->escape);
   Diags diags;
-  if (ESCAPE_TRY(&c->escape)) {
-    dt_context_destroy(c);
-    return DT_NO_MEMORY;
-  }
+  if (ESCAPE_TRY(&c->escape)) return creation_fails(c, ST_NO_MEMORY, "out of memory");
   diags_init(&diags, &c->arena);
   Status s = knobs_read(&c->knobs, &c->arena, &diags);
-  if (s != ST_OK) {
-    dt_context_destroy(c);
-    return (dt_status)s;
-  }
+  if (s != ST_OK) return creation_fails(c, s, diags_render(&diags, &c->arena));
   choose_kernels_dir(c);
   double deadline =
       options && options->deadline_seconds > 0 ? options->deadline_seconds : (double)c->knobs.deadline_s;
@@ -204,10 +211,8 @@ dt_status dt_context_create(const dt_context_options *options, dt_context **out)
   RtError e;
   dt_status st = (dt_status)rt_context_create(&config, &c->rt, &e);
   if (st == DT_OK) st = open_cache(c, options ? options->cache_dir : NULL);
-  if (st != DT_OK) {
-    dt_context_destroy(c);
-    return st;
-  }
+  if (st != DT_OK) return creation_fails(c, (Status)st, e.text);
+  *creation_error() = 0;
   *out = c;
   return DT_OK;
 }

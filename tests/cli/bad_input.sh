@@ -106,7 +106,12 @@ bad 2 'which program' ditron launch -n 2
 bad 127 'no such program' ditron launch -n 2 no-such-program
 bad 127 'Is a directory' ditron launch -n 2 /
 bad 127 'Permission denied' ditron launch -n 2 ./k.py
-bad 1 'malformed' env DITRON_THREADS=many ditron info
+for knob in THREADS DEADLINE COMPILE_MB; do
+  bad 1 "DITRON_$knob is 'abc', but must be a whole number from 0" env DITRON_$knob=abc ditron info
+  bad 1 "DITRON_$knob is '-1', but must be a whole number from 0" env DITRON_$knob=-1 ditron info
+done
+bad 1 "DITRON_CACHE_OFF is 'abc', but must be 0 or 1" env DITRON_CACHE_OFF=abc ditron info
+bad 1 "DITRON_VERIFY_EACH is '2', but must be 0 or 1" env DITRON_VERIFY_EACH=2 ditron run k.py:copy --grid 1 $A
 
 # ---- programs
 program() { # STATUS TEXT: compiles standard input

@@ -55,7 +55,7 @@ static void test_contexts_and_teams(void **state) {
   const dt_context_options wrong = {.size = 1};
   assert_int_equal(dt_context_create(&wrong, &none), DT_INVALID);
   assert_null(none);
-  assert_non_null(dt_error(NULL));
+  if (!strstr(dt_error(NULL), "dt_context_create")) fail_msg("%s", dt_error(NULL));
   Fixture f = begin();
   dt_team *t = NULL;
   dt_team_options o = {.size = 1};
