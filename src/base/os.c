@@ -141,6 +141,23 @@ static int open_beside(const char *path, char *name, size_t cap) {
   return -1;
 }
 
+// Where the links from path lead, though nothing may be there yet. False, with errno: nowhere.
+static bool end_of_links(const char *path, char real[PATH_MAX]) {
+  char to[PATH_MAX], joined[PATH_MAX];
+  if (snprintf(real, PATH_MAX, "%s", path) >= PATH_MAX) return errno = ENAMETOOLONG, false;
+  for (int hops = 0; hops < 40; hops++) {
+    const ssize_t n = readlink(real, to, sizeof to - 1);
+    if (n < 0) return true;
+    to[n] = 0;
+    const char *slash = *to == '/' ? NULL : strrchr(real, '/'); // a relative link starts from its own folder
+    const int dir = slash ? (int)(slash - real + 1) : 0;
+    if (snprintf(joined, sizeof joined, "%.*s%s", dir, real, to) >= PATH_MAX)
+      return errno = ENAMETOOLONG, false;
+    memcpy(real, joined, sizeof joined);
+  }
+  return errno = ELOOP, false;
+}
+
 Status os_write_file(const char *path, const void *data, size_t len) {
   char real[PATH_MAX], name[PATH_MAX];
   struct stat st;
@@ -149,7 +166,8 @@ Status os_write_file(const char *path, const void *data, size_t len) {
     const int fd = open(path, O_WRONLY | O_CLOEXEC);
     return fd < 0 ? ST_IO : write_and_close(fd, data, len);
   }
-  if (there && realpath(path, real)) path = real; // write through links, as a plain open would
+  if (!end_of_links(path, real)) return ST_IO;
+  path = real; // write through links, as a plain open would
   const int fd = open_beside(path, name, sizeof name);
   if (fd < 0) return status_of_errno();
   if (there) (void)!fchmod(fd, st.st_mode & 0777); // as it was; failing that, as the umask has it

@@ -98,6 +98,22 @@ static void test_write_keeps_mode_links_and_pipes(void **state) {
   assert_int_equal(lstat("real", &st), 0);
   assert_int_equal(st.st_size, 2);
   assert_int_equal(st.st_mode & 0777, 0640);
+  // a link to a link to what is not there yet, from another folder
+  assert_int_equal(os_mkdirs("sub"), ST_OK);
+  assert_int_equal(symlink("sub/second", "first"), 0);
+  assert_int_equal(symlink("../end", "sub/second"), 0);
+  for (size_t n = 1; n <= 2; n++) { // made, then replaced
+    assert_int_equal(os_write_file("first", "abc", n), ST_OK);
+    assert_int_equal(lstat("first", &st), 0);
+    assert_true(S_ISLNK(st.st_mode));
+    assert_int_equal(lstat("sub/second", &st), 0);
+    assert_true(S_ISLNK(st.st_mode));
+    assert_int_equal(lstat("end", &st), 0);
+    assert_true(S_ISREG(st.st_mode));
+    assert_int_equal(st.st_size, n);
+  }
+  assert_int_equal(symlink("round", "round"), 0);
+  assert_int_equal(os_write_file("round", "a", 1), ST_IO);
   char got[4] = "";
   assert_int_equal(mkfifo("pipe", 0600), 0);
   const int reader = open("pipe", O_RDWR);
