@@ -425,6 +425,14 @@ Value *bi_static_print(Lower *L, Call *c) {
   return f->none;
 }
 
+// "x", "x:" and "x: " all print as "x: 1.0"; without values the text stands alone.
+static const char *print_prefix(Front *f, const char *text, uint32_t nvalues) {
+  size_t n = strlen(text);
+  if (!nvalues) return text;
+  while (n && (text[n - 1] == ' ' || text[n - 1] == ':')) n--;
+  return n ? arena_printf(f->a, "%.*s: ", (int)n, text) : "";
+}
+
 static Value *device_print(Lower *L, const char *prefix, Value *const *v, uint32_t n, bool hex, Loc loc) {
   Front *f = L->f;
   Vec(IrValue *) ops = {0};
@@ -445,7 +453,7 @@ static Value *device_print(Lower *L, const char *prefix, Value *const *v, uint32
   if (thread && tile) return front_err(L, loc, "tiles and per-thread values cannot share one print");
   for (uint32_t i = 0; thread && i < ops.len; i++) ops.data[i] = ir_to_thread(front_at(L, loc), ops.data[i]);
   IrOp *op = ir_build(front_at(L, loc), OP_print, ops.len, ops.data, 0, NULL, 0);
-  ir_set_attr_s(op, ATTR_prefix, str_cstr(f->strings, prefix));
+  ir_set_attr_s(op, ATTR_prefix, str_cstr(f->strings, print_prefix(f, prefix, n)));
   if (hex) ir_set_attr_i(op, ATTR_hex, 1);
   ir_set_attr_ints(op, ATTR_uns, uns.data, uns.len);
   return f->none;

@@ -201,6 +201,27 @@ static void print_line(World *w, Agent *a, const Ins *i, const char *where, uint
   w->c->print(w->c->user, a->rank, line);
 }
 
+// Where element k of a tile of type t lies, or what the operands in front of a placed print say.
+static void say_index(char *where, size_t cap, const IrType *t, int64_t k) {
+  int64_t at[IR_MAX_RANK];
+  for (int d = t->rank - 1; d >= 0; d--) at[d] = k % t->shape[d], k /= t->shape[d];
+  size_t len = (size_t)snprintf(where, cap, " idx (");
+  for (int d = 0; d < t->rank && len < cap; d++)
+    len += (size_t)snprintf(where + len, cap - len, d ? ", %lld" : "%lld", (long long)at[d]);
+  if (len < cap) snprintf(where + len, cap - len, ")");
+}
+static void say_marks(char *where, size_t cap, Agent *a, const Operands *o, int64_t marks) {
+  *where = 0;
+  if (marks < 0) snprintf(where, cap, " thread %lld", (long long)interp_ref_int(a, o->at[0], 0));
+  if (marks <= 0) return;
+  size_t len = (size_t)snprintf(where, cap, " idx (");
+  for (uint32_t d = 0; d < (uint32_t)marks && len < cap; d++)
+    len += (size_t)snprintf(where + len, cap - len, d ? ", %lld" : "%lld",
+                            (long long)interp_ref_int(a, o->at[d], 0));
+  if (len < cap) snprintf(where + len, cap - len, ")");
+}
+
+// Element by element (or thread by thread), and of each all operands: the order in which compiled code prints.
 Step x_print(World *w, Agent *a, const Ins *i) {
   const Operands *o = i->extra;
   if (!w->c->print) return GO;
@@ -209,39 +230,29 @@ Step x_print(World *w, Agent *a, const Ins *i) {
   const int64_t marks = ir_attr_i(i->op, ATTR_where);
   const uint32_t first = marks < 0 ? 1 : (uint32_t)marks;
   if (o->n <= first) print_line(w, a, i, "", 0, 0, "");
+  const IrType *tile = NULL; // the largest
   for (uint32_t q = first; q < o->n; q++) {
     const IrType *t = ir_operand(i->op, q)->type;
-    const Ref r = o->at[q];
-    const bool u = uns && q < uns->ints.n && uns->ints.v[q];
-    char value[64], where[128] = "";
-    if (marks < 0) snprintf(where, sizeof where, " thread %lld", (long long)interp_ref_int(a, o->at[0], 0));
-    if (marks > 0) {
-      int len = snprintf(where, sizeof where, " idx (");
-      for (uint32_t d = 0; d < first && len < (int)sizeof where; d++)
-        len += snprintf(where + len, sizeof where - (size_t)len, d ? ", %lld" : "%lld",
-                        (long long)interp_ref_int(a, o->at[d], 0));
-      if (len < (int)sizeof where) snprintf(where + len, sizeof where - (size_t)len, ")");
-    }
-    if (t->kind == IR_TILE) {
-      const int64_t n = ir_type_elems(t);
-      for (int64_t k = 0; k < n; k++) {
-        int64_t at[IR_MAX_RANK], rest = k;
-        for (int d = t->rank - 1; d >= 0; d--) at[d] = rest % t->shape[d], rest /= t->shape[d];
-        int len = snprintf(where, sizeof where, " idx (");
-        for (int d = 0; d < t->rank; d++)
-          len += snprintf(where + len, sizeof where - (size_t)len, d ? ", %lld" : "%lld", (long long)at[d]);
-        snprintf(where + len, sizeof where - (size_t)len, ")");
-        format(value, sizeof value, t, interp_at(a, r) + (size_t)k * r.stride * r.esize, hex, u);
-        print_line(w, a, i, where, q - first, o->n - first, value);
-      }
-      continue;
-    }
-    if (t->kind != IR_SCALAR && t->kind != IR_PTR) continue;
-    const uint32_t n = i->n ? 1 : interp_count(a, i);
-    for (uint32_t k = 0; k < n; k++) {
-      if (!i->n && !interp_active(a, k)) continue;
-      if (!i->n) snprintf(where, sizeof where, " thread %u", a->lane0 + k);
-      format(value, sizeof value, t, interp_at(a, r) + (size_t)k * r.stride * r.esize, hex, u);
+    if (t->kind == IR_TILE && (!tile || ir_type_elems(t) > ir_type_elems(tile))) tile = t;
+  }
+  const int64_t n = tile ? ir_type_elems(tile) : i->n ? 1 : (int64_t)interp_count(a, i);
+  for (int64_t k = 0; k < n; k++) {
+    if (!tile && !i->n && !interp_active(a, (uint32_t)k)) continue;
+    for (uint32_t q = first; q < o->n; q++) {
+      const IrType *t = ir_operand(i->op, q)->type;
+      const Ref r = o->at[q];
+      char value[64], where[128];
+      if (t->kind != IR_TILE && t->kind != IR_SCALAR && t->kind != IR_PTR) continue;
+      if (t->kind == IR_TILE && k >= ir_type_elems(t)) continue;
+      if (tile)
+        say_index(where, sizeof where, t->kind == IR_TILE ? t : tile, k);
+      else if (i->n)
+        say_marks(where, sizeof where, a, o, marks);
+      else
+        snprintf(where, sizeof where, " thread %u", a->lane0 + (uint32_t)k);
+      const int64_t at = t->kind == IR_TILE || !tile ? k : 0;
+      format(value, sizeof value, t, interp_at(a, r) + (size_t)at * r.stride * r.esize, hex,
+             uns && q < uns->ints.n && uns->ints.v[q]);
       print_line(w, a, i, where, q - first, o->n - first, value);
     }
   }
