@@ -13,8 +13,14 @@ static void call_wait(AbiInstance *i, const void *flag, uint32_t n, uint32_t byt
 }
 
 // ---- peers -----------------------------------------------------------------------------------------
+// A rank that does not exist or, where it does, a pointer that is in none of this rank's symmetric segments.
 static void call_bad_peer(AbiInstance *i, int64_t pe, AbiSite site) {
   Fiber *f = i->fiber;
+  if (pe >= 0 && pe < f->rank->team->world) {
+    rt_fault_instance(f, ST_INVALID, site,
+                      "the pointer to translate for rank %lld is not on the symmetric heap", (long long)pe);
+    rt_escape(f);
+  }
   rt_fault_instance(f, ST_INVALID, site, "rank %lld does not exist; the team has ranks 0 to %d",
                     (long long)pe, f->rank->team->world - 1);
   rt_escape(f);

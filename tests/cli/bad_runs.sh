@@ -42,6 +42,11 @@ def forever(x_ptr):
 def wait(flag_ptr):
     dl.acquire(flag_ptr, at_least=1, scope="sys")
 
+
+@ditron.jit
+def at_peer(x_ptr, peer):
+    tl.store(dl.symm_at(x_ptr, peer), 1.0)
+
 K
 bad() { # STATUS TEXT COMMAND...
   local status=$1 text=$2 got=0
@@ -72,6 +77,10 @@ for how in --warps=4 --interp --check; do
   ditron run k.py:divide --grid 1 --quiet $how 'x_ptr=full(-2147483648):i32[8]' 'y_ptr=full(-1):i32[8]' --out y_ptr=m$how.npy
 done
 cmp d--warps=4.npy d--interp.npy && cmp m--warps=4.npy m--interp.npy && cmp d--check.npy d--interp.npy
+
+# peers: a rank that is none, and memory that no peer has
+run 1 'rank 2 does not exist; the team has ranks 0 to 1' at_peer --ranks 2 x_ptr=sym:zeros:f32[8] peer=2
+run 1 'the pointer to translate for rank 1 is not on the symmetric heap' at_peer --ranks 2 x_ptr=zeros:f32[8] peer=1
 
 # waits: the deadline, its report, no output
 run 1 'passed its deadline of 1 s' wait --deadline 1 --ranks 2 flag_ptr=sym:zeros:i64[1] --out flag_ptr=f.npy
