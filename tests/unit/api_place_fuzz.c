@@ -1,23 +1,16 @@
 // Random kernels compiled for this CPU: the same memory as on the interpreter, which runs them as written.
-// Argument: a seed to show, alone; or two: the seeds between.
+// Arguments: see harness/seeds.h.
 #include "pass_place_gen.h"
+#include "pass_place_seeds.h"
 #include "api_place_run.h"
 
 static void one(uint64_t seed, bool show) {
   Arena a;
   TEST_ARENA(a);
-  Diags d;
-  diags_init(&d, &a);
-  IrModule *tile = generate(&a, seed * 7919 + 13), *placed = ir_module_clone(tile, &a);
-  if (show) printf("%s\n", ir_print(tile, &a));
+  IrModule *tile = generate(&a, seed * 7919 + 13);
   const PassMachine machine = {.vector_bits = 256};
-  const PassConfig cfg = {.machine = &machine, .diags = &d, .verify = true};
-  const Status s = pass_run(placed, PASS_CPU, &cfg);
-  if (show) printf("%s\n%s\n", diags_render(&d, &a), ir_print(placed, &a));
-  if (s != ST_OK) fail_msg("seed %llu: %s", (unsigned long long)seed, diags_render(&d, &a));
-  const Case c = {.name = arena_printf(&a, "seed %llu", (unsigned long long)seed),
-                  .grid = {1},
-                  .args = {(int64_t)seed % 23, 100 + (int64_t)seed % 7}};
+  IrModule *placed = seed_placed(&a, tile, seed, &machine, NULL, show);
+  const Case c = seed_case(&a, seed, (int64_t)seed % 23, 100 + (int64_t)seed % 7);
   Memory x = memory_new(&a, tile->funcs, 1), y = memory_new(&a, tile->funcs, 1);
   fill_whole(&x, seed);
   fill_whole(&y, seed);
@@ -29,19 +22,7 @@ static void one(uint64_t seed, bool show) {
 
 static void test_random_kernels(void **state) {
   (void)state;
-  const uint64_t end = os_now_ns() + 20000000000ull;
-  for (uint64_t seed = 1; seed <= 120 && os_now_ns() < end; seed++) one(seed, false);
+  seeds_run(one, 120, 20);
 }
 
-int main(int argc, char **argv) {
-  if (argc == 2) {
-    one(strtoull(argv[1], NULL, 10), true);
-    return 0;
-  }
-  if (argc == 3) {
-    for (uint64_t s = strtoull(argv[1], NULL, 10); s < strtoull(argv[2], NULL, 10); s++) one(s, false);
-    return 0;
-  }
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_kernels)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(int argc, char **argv) { return SEEDS_MAIN(argc, argv, one, test_random_kernels); }
