@@ -3,7 +3,7 @@
 
 static const char MAGIC[8] = "DTKIMAGE";
 static const char WHAT[] = "kernel image";
-enum { FORMAT = 1 };
+enum { FORMAT = 2 };
 
 const struct ImageDtypeInfo image_dtypes[IMAGE_NDTYPES] = {
     [IMAGE_I1] = {"i1", 1, 1},    [IMAGE_I8] = {"i8", 8, 1},         [IMAGE_I16] = {"i16", 16, 2},
@@ -76,7 +76,7 @@ static void get_arg(ImageReader *r, ImageArg *a, uint32_t args_bytes) {
 }
 
 // ---- variants and kernels ----------------------------------------------------------------------
-enum { VARIANT_MIN = 4 + 4 + 4 + 4 + 2 * 4 + 8 + 2 * 4 + 3 * 4 + 8 + 4 + 1 };
+enum { VARIANT_MIN = 4 + 4 + 4 + 4 + 2 * 4 + 8 + 4 * 4 + 3 * 4 + 8 + 4 + 1 };
 static void put_variant(ImageWriter *w, const ImageVariant *v) {
   image_put_str(w, v->entry);
   image_put_str(w, v->guard_text);
@@ -88,6 +88,8 @@ static void put_variant(ImageWriter *w, const ImageVariant *v) {
   image_put_u64(w, v->arena_bytes);
   image_put_u32(w, v->shared_bytes);
   image_put_u32(w, v->registers);
+  image_put_u32(w, v->local_bytes);
+  image_put_u32(w, v->spill_bytes);
   for (int i = 0; i < 3; i++) image_put_u32(w, v->cluster[i]);
   image_put_u64(w, v->workspace_bytes);
   image_put_u32(w, v->wait);
@@ -106,6 +108,8 @@ static void get_variant(ImageReader *r, ImageVariant *v) {
   v->arena_bytes = image_get_u64(r);
   v->shared_bytes = image_get_u32(r);
   v->registers = image_get_u32(r);
+  v->local_bytes = image_get_u32(r);
+  v->spill_bytes = image_get_u32(r);
   for (int i = 0; i < 3; i++) v->cluster[i] = image_get_u32(r);
   v->workspace_bytes = image_get_u64(r);
   v->wait = (ImageWait)image_get_below(r, IMAGE_WAIT_MUTUAL + 1, "a kernel is of an unknown wait class");
@@ -157,6 +161,8 @@ static void get_site(ImageReader *r, ImageSite *s) {
 
 // NULL, or why the image cannot be written: what the reader would refuse is never written.
 static const char *image_fault(const Image *im) {
+  if (im->is_text && (!im->code_bytes || ((const char *)im->code)[im->code_bytes - 1]))
+    return "its code should be a text but has no end";
   for (uint32_t k = 0; k < im->nkernels; k++) {
     const ImageKernel *kernel = &im->kernels[k];
     if (!kernel->name) return "a kernel has no name";
@@ -195,6 +201,9 @@ Status image_write(const Image *im, Arena *a, void **bytes, size_t *n, Diags *d)
   }
   image_put_u32(&w, im->nsites);
   for (uint32_t i = 0; i < im->nsites; i++) put_site(&w, &im->sites[i]);
+  image_put_u8(&w, im->is_text);
+  image_put_u32(&w, im->sm);
+  image_put_u8(&w, im->sm_exact);
   image_put_u64(&w, im->code_bytes);
   image_put(&w, im->code, im->code_bytes);
   image_seal_end(&w);
@@ -219,7 +228,12 @@ Status image_read(Arena *a, const void *bytes, size_t n, Image **out, Diags *d) 
   im->nsites = image_get_count(&r, SITE_MIN);
   im->sites = arena_array(a, ImageSite, im->nsites);
   for (uint32_t i = 0; i < im->nsites; i++) get_site(&r, &im->sites[i]);
+  im->is_text = get_bool(&r);
+  im->sm = image_get_u32(&r);
+  im->sm_exact = get_bool(&r);
   im->code = image_get_blob(&r, &im->code_bytes);
+  if (!r.bad && im->is_text && (!im->code_bytes || ((const char *)im->code)[im->code_bytes - 1]))
+    image_bad(&r, "its code should be a text but has no end");
   const Status done = image_finish(&r, WHAT, d);
   if (done == ST_OK) *out = im;
   return done;

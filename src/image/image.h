@@ -9,7 +9,7 @@
 
 #include "base/base.h"
 
-#define IMAGE_ABI 2u
+#define IMAGE_ABI 3u
 
 // ---- 1. launch ABI -----------------------------------------------------------------------------------------------
 // Peers' views of one collective allocation or registered buffer. symm_at(p, r) = p - base + peer_base[r].
@@ -60,17 +60,37 @@ typedef struct AbiCpuCalls {
   void (*bad_peer)(AbiInstance *i, int64_t pe, AbiSite site); // rank out of range
 } AbiCpuCalls;
 
+// GPU only: what a kernel tells the host before its threads exit. The first thread that moves `state` from EMPTY to WRITING
+// (compare and swap, system scope) fills in the rest, raises the abort word, and then stores DONE (release, system scope).
+// The host reads it after the launch has ended, or while it polls, and sets it to EMPTY before the next launch.
+typedef enum AbiReportState { ABI_REPORT_EMPTY, ABI_REPORT_WRITING, ABI_REPORT_DONE } AbiReportState;
+typedef enum AbiReportKind {
+  ABI_REPORT_DEADLINE, // a wait lasted too long: flag, bytes, seen, value, cmp
+  ABI_REPORT_ASSERT,
+  ABI_REPORT_BAD_PEER, // value: a rank that does not exist, or one that flag is no symmetric memory of
+} AbiReportKind;
+typedef struct AbiReport {
+  uint32_t state, kind;
+  AbiSite site;
+  uint32_t pid[3], thread; // thread: in its block
+  uint32_t bytes, cmp;     // of the word waited for; AbiCmp
+  uint32_t pad;
+  uint64_t flag, seen, value; // its address, what stood there, what was waited for (sign-extended)
+} AbiReport;
+
 // One a rank and stream of launches; read-only for kernels unless said otherwise.
+// On a GPU it lies in memory that the device reads, and so does all that it points to (device addresses).
 struct AbiRank {
   uint32_t abi; // IMAGE_ABI
   int32_t rank, world;
   uint32_t nsegments;
   const AbiSegment *segments;
-  const uint64_t *abort_word; // non-zero: give up, at the next wait
+  const uint64_t *abort_word; // non-zero: give up, at the next wait. A GPU kernel that gives up sets it to 1
   uint64_t deadline_ns;       // a wait's longest time
   void *trace;                // timeline ring, or NULL
   const AbiCpuCalls *cpu;     // NULL on a GPU
   void *runtime;              // the runtime's own
+  AbiReport *report;          // GPU: in pinned host memory or the device's own; NULL on a CPU
 };
 
 // CPU only: one running program instance.
@@ -85,6 +105,11 @@ struct AbiInstance {
 };
 // The compiled kernel: runs one instance. args: the kernel's arguments packed as the image says (ImageArg.offset).
 typedef void (*AbiCpuEntry)(const void *args, AbiInstance *inst);
+
+// GPU kernels: the arguments lie packed as the image says (ImageArg.offset, each aligned to its size, a descriptor to 8);
+// behind them, at ImageVariant.args_bytes, one hidden argument of 8 bytes: the device's address of the AbiRank. So a launch
+// passes args_bytes + 8 bytes (CU_LAUNCH_PARAM_BUFFER_POINTER), or a pointer to each argument that is not fixed, in order, then
+// one to the hidden one. Grid: as the user says. Block: num_warps * lanes threads along x. Dynamic shared memory: shared_bytes.
 
 // ---- 2. image ------------------------------------------------------------------------------------------------------
 typedef enum ImageTarget { IMAGE_X86_64, IMAGE_NVPTX, IMAGE_AMDGPU } ImageTarget;
@@ -157,9 +182,11 @@ typedef struct ImageVariant {
   ImageArg *args;         // same count and order in all variants; offsets and guards may differ
   uint32_t nargs, args_bytes;
   uint32_t num_warps, lanes;
-  uint64_t arena_bytes;                         // CPU: scratch of one instance
-  uint32_t shared_bytes, registers, cluster[3]; // GPU
-  uint64_t workspace_bytes;                     // global memory of one instance
+  uint64_t arena_bytes; // CPU: scratch of one instance
+  // GPU. shared_bytes: dynamic, all that a block needs. registers: of a thread, and local_bytes: its stack, of which
+  // spill_bytes are spills (stored once); 0 where only the driver's compiler will know (Image.is_text). cluster: 0 0 0 or 1 1 1: none.
+  uint32_t shared_bytes, registers, local_bytes, spill_bytes, cluster[3];
+  uint64_t workspace_bytes; // global memory of one instance
   ImageWait wait;
   bool has_waits; // any wait, barrier across warps or team barrier inside: instances need fibers
 } ImageVariant;
@@ -172,8 +199,13 @@ typedef struct Image {
   ImageTarget target;
   const char *cpu_features; // needed: "avx2,fma,f16c" or "avx512f,..." or "sm_90a"
   const char *producer;     // version of the compiler
-  const void *code; // CPU: a relocatable ELF object without undefined symbols but those of image_cpu_symbols;
-  size_t code_bytes; // GPU: cubin, PTX or hsaco
+  // CPU: a relocatable ELF object without undefined symbols but those of image_cpu_symbols. AMDGPU: hsaco. NVPTX: a cubin, or,
+  // where there was no ptxas, PTX for the driver's compiler (is_text; ends in a NUL that code_bytes counts).
+  const void *code;
+  size_t code_bytes;
+  bool is_text;
+  uint32_t sm; // NVPTX: compute capability, 90 for 9.0. A cubin runs on the same major with a minor not below
+  bool sm_exact; // on no other (sm_90a); else PTX runs on all not below
   ImageKernel *kernels;
   uint32_t nkernels;
   ImageSite *sites;

@@ -33,6 +33,10 @@ static ImageVariant variants[] = {
      .nargs = 3,
      .args_bytes = 16 + sizeof(ImageDesc),
      .num_warps = 1,
+     .shared_bytes = 232448,
+     .registers = 168,
+     .local_bytes = 48,
+     .spill_bytes = 40,
      .workspace_bytes = 7},
 };
 static ImageKernel kernels[] = {{"k", variants, 2}};
@@ -80,6 +84,10 @@ static void test_round_trip(void **state) {
   assert_int_equal(v->args[0].divisible, 16);
   assert_int_equal(v->cluster[2], 3);
   assert_int_equal(im->kernels[0].variants[1].workspace_bytes, 7);
+  assert_int_equal(im->kernels[0].variants[1].shared_bytes, 232448);
+  assert_int_equal(im->kernels[0].variants[1].registers, 168);
+  assert_int_equal(im->kernels[0].variants[1].local_bytes, 48);
+  assert_int_equal(im->kernels[0].variants[1].spill_bytes, 40);
   assert_string_equal(im->sites[0].what, "flag");
   assert_null(im->sites[1].file);
   assert_string_equal(im->sites[1].fmt, "i32f32");
@@ -167,6 +175,36 @@ static void test_not_written(void **state) {
   arena_free(&a);
 }
 
+// Code as text is for the driver's own compiler, which reads it to its NUL.
+static void test_gpu_text(void **state) {
+  (void)state;
+  Arena a;
+  TEST_ARENA(a);
+  Diags d;
+  diags_init(&d, &a);
+  void *bytes;
+  size_t n;
+  static const char ptx[] = ".version 8.0";
+  Image im = {.target = IMAGE_NVPTX,
+              .cpu_features = "sm_90a",
+              .code = ptx,
+              .code_bytes = sizeof ptx,
+              .is_text = true,
+              .sm = 90,
+              .sm_exact = true},
+        *back;
+  assert_int_equal(image_write(&im, &a, &bytes, &n, &d), ST_OK);
+  assert_int_equal(image_read(&a, bytes, n, &back, &d), ST_OK);
+  assert_true(back->is_text && back->sm_exact);
+  assert_int_equal(back->sm, 90);
+  assert_string_equal(back->code, ptx);
+  im.code_bytes--;
+  assert_int_equal(image_write(&im, &a, &bytes, &n, &d), ST_INVALID);
+  im.is_text = false;
+  assert_int_equal(image_write(&im, &a, &bytes, &n, &d), ST_OK);
+  arena_free(&a);
+}
+
 static void test_pack(void **state) {
   (void)state;
   Arena a;
@@ -224,6 +262,7 @@ int main(void) {
       cmocka_unit_test(test_each_bit_counts), cmocka_unit_test(test_version_text),
       cmocka_unit_test(test_not_written),     cmocka_unit_test(test_pack),
       cmocka_unit_test(test_dtypes),          cmocka_unit_test(test_cpu_features),
+      cmocka_unit_test(test_gpu_text),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
