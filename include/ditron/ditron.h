@@ -241,6 +241,7 @@ typedef struct dt_compile_options {
   size_t nglobals;
   bool explain;       /* collect remarks: what each pass did and why not more (dt_remarks) */
   bool no_specialise; /* no divisibility, no folding of 1 */
+  bool no_asserts;    /* device_assert and assert compile to nothing, as in Triton unless debugging */
 } dt_compile_options;
 /* Compiles one kernel for arguments like these: pointers and descriptors count by dtype and alignment, integers by width,
  * divisibility by 16 and being 1, constexpr parameters by value. kernel NULL: the only kernel of the file. args in any order, by

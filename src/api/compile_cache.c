@@ -51,7 +51,8 @@ static void image_key(Compile *c, char key[33]) {
   add_text(h, c->target.cpu);
   const uint64_t machine = c->target.cpu ? 0 : image_cpu_identity(); // asking LLVM instead would start it up
   hash128_add(h, &machine, sizeof machine);
-  int numbers[] = {c->o.num_warps, c->o.num_stages, c->o.no_specialise, c->target.opt, c->target.debug_lines};
+  int numbers[] = {c->o.num_warps,  c->o.num_stages, c->o.no_specialise,
+                   c->o.no_asserts, c->target.opt,   c->target.debug_lines};
   hash128_add(h, numbers, sizeof numbers);
   for (int i = 0; i < c->nspecs; i++) {
     const FrontSpec *f = &c->specs[i];

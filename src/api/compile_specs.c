@@ -125,6 +125,7 @@ Status compile_begin(Compile *c, ApiCall *call, const char *path, const char *te
   }
   c->front = (FrontOptions){.num_warps = c->o.num_warps,
                             .num_stages = c->o.num_stages,
+                            .no_asserts = c->o.no_asserts,
                             .globals = globals,
                             .nglobals = (int)c->o.nglobals,
                             .search = search,

@@ -496,14 +496,12 @@ static void lower_ann_assign(Lower *L, const Node *n) {
     return;
   }
   if (v->kind == VAL_RT) {
-    IrValue *ir = v->rt.ir;
     int64_t i;
-    if (!v->rt.type->rank && elem_is_int(v->rt.type->elem) && ir_const_int(ir, &i)) {
-      v = val_int(f, i); // a number that went through a plain assignment
-    } else {
-      v = front_err_hint(L, n->c->loc, "leave out the annotation",
-                         "a tl.constexpr needs a value known at compile time, not %s", val_kind_text(f, v));
+    if (v->rt.type->rank || !elem_is_int(v->rt.type->elem) || !ir_const_int(v->rt.ir, &i)) {
+      front_assign(L, n->a, v, false); // Triton wraps it and goes on; whoever needs a constant refuses it there
+      return;
     }
+    v = val_int(f, i); // a number that went through a plain assignment
   }
   front_assign(L, n->a, v, true);
 }

@@ -17,7 +17,8 @@ def shapes(x, n, B: tl.constexpr):
     j = tl.program_id(3)  # ERROR: program_id has axes 0, 1 and 2, not 3
     k = tl.trans(tl.arange(0, 4))  # ERROR: a transpose needs 2 axes
     m = tl.split(tl.arange(0, 4))  # ERROR: split halves a last axis of size 2
-    o: tl.constexpr = n  # ERROR: a tl.constexpr needs a value known at compile time
+    o: tl.constexpr = n
+    o1 = tl.zeros((o,), tl.float32)  # ERROR: must hold integers known at compile time
     p: tl.constexpr = 3
     p = 4  # ERROR: 'p' was declared tl.constexpr and cannot be assigned again
     q, r = 1, 2, 3  # ERROR: 2 names on the left, but 3 values on the right

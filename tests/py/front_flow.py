@@ -337,8 +337,12 @@ def k(o, n, MODE: tl.constexpr, DT: tl.constexpr, OPT: tl.constexpr):
         else:
             total += value
     tl.store(o + 9, total)
-""", dict(o=np.zeros(10, i32), n=7, MODE='"fast"', DT="tl.float32", OPT="None"),
-         dict(o=np.array([25, 12, 5, 21, 1, 10, 2, 25, 30, 21], i32)))
+    late: tl.constexpr = n * 2
+    for _ in range(0, late, 7):
+        total += 1
+    tl.store(o + 10, total + late)
+""", dict(o=np.zeros(11, i32), n=7, MODE='"fast"', DT="tl.float32", OPT="None"),
+         dict(o=np.array([25, 12, 5, 21, 1, 10, 2, 25, 30, 21, 37], i32)))
 
 
 def raised_levels():
