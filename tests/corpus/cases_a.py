@@ -3,7 +3,9 @@ import torch
 import torch.nn.functional as F
 from liger_kernel.ops import dyt, geglu, llama4_rope, multi_token_attention, qwen2vl_mrope, relu_squared, rope, swiglu
 
-from harness import case
+from harness import case, without_gpu
+
+without_gpu()
 
 
 def rotate(x, cos, sin):
@@ -41,6 +43,7 @@ def _(t):
 
 @case("A", "liger dyt")
 def _(t):
+    dyt.infer_device = lambda: "cuda"  # it splits the rows over as many programs as that device has processors
     t.against(dyt.LigerDyTFunction.apply, lambda x, a, g, b: torch.tanh(a * x) * g + b, t.randn(13, 511), t.randn(1),
               t.randn(511), t.randn(511), bound=5e-5)
 

@@ -32,7 +32,7 @@ class Named(c.Structure):
 class CompileOptions(c.Structure):
     _fields_ = [("size", c.c_size_t), ("target", c.c_char_p), ("num_warps", c.c_int), ("num_stages", c.c_int),
                 ("search_path", c.POINTER(c.c_char_p)), ("globals", c.POINTER(Named)), ("nglobals", c.c_size_t),
-                ("explain", c.c_bool), ("no_specialise", c.c_bool)]
+                ("explain", c.c_bool), ("no_specialise", c.c_bool), ("no_asserts", c.c_bool)]
 
 
 class ContextOptions(c.Structure):
@@ -147,7 +147,8 @@ class Runner:
         args, names = named(values), named(bound or {})
         folders = (c.c_char_p * (len(search) + 1))(*[s.encode() for s in search], None)
         o = CompileOptions(size=c.sizeof(CompileOptions), num_warps=num_warps, num_stages=num_stages,
-                           search_path=folders, globals=names, nglobals=len(bound or {}))
+                           search_path=folders, globals=names, nglobals=len(bound or {}),
+                           no_asserts=True)  # Triton's default
         image = c.c_void_p()
         try:
             with open("/proc/self/clear_refs", "w") as f:

@@ -12,9 +12,12 @@ Autotuners take the first configuration that their pruning leaves; heuristics ar
         t.same(package.forward(x), torch.softmax(x, -1))
 """
 import contextlib
+import importlib
 import inspect
 import os
+import re
 import sys
+import textwrap
 import types
 from pathlib import Path
 
@@ -71,7 +74,7 @@ def argument(x):
         x = x.value
     if isinstance(x, TensorWrapper):
         return ditron.Pointer(LANGUAGE[x.dtype.name], x.data_ptr())
-    if isinstance(x, torch.Tensor):
+    if hasattr(x, "data_ptr"):  # a tensor, or a package's view of one
         return ditron.Pointer(POINTEE[x.dtype], x.data_ptr())
     if isinstance(x, tl.dtype):
         return ditron.Type(LANGUAGE[x.name])
@@ -267,6 +270,25 @@ def run_first_config(self, *args, **kwargs):
     return self.fn.run(*args, **{**kwargs, **config.all_kwargs()})
 
 
+def describe(self, fn, **kwargs):
+    """Attributes of a JITFunction that packages read."""
+    plain_init(self, fn, **kwargs)
+    self.__globals__ = fn.__globals__
+    self.__module__, self.cache_key = fn.__module__, f"{fn.__module__}.{fn.__qualname__}"
+    source = textwrap.dedent(inspect.getsource(fn))
+    self.src = source[re.search(r"^def\s+\w+\s*\(", source, re.MULTILINE).start():]
+
+
+def patch_tensor(tensor, scope):
+    """NumPy no longer makes an integer of an array with one element."""
+    plain_patch(tensor, scope)
+    scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.item()))
+
+
+plain_patch = interpreter._patch_lang_tensor
+interpreter._patch_lang_tensor = patch_tensor
+plain_init = interpreter.InterpretedFunction.__init__
+interpreter.InterpretedFunction.__init__ = describe
 interpreter.InterpretedFunction.run = run_launch
 autotuner.Autotuner.run = run_first_config
 
@@ -285,9 +307,28 @@ def bare_package(name, **attributes):
         setattr(sys.modules[parent], child, m)
 
 
-def module(name, **attributes):
+def nothing(fn=None, *args, **kwargs):
+    """As a decorator, with arguments or without, it changes nothing."""
+    return fn if callable(fn) else nothing
+
+
+class Quiet:
+    """A logger, or any object whose methods do nothing."""
+
+    def __getattr__(self, name):
+        return nothing
+
+
+def mentioned(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return Quiet() if name == "logger" else nothing
+
+
+def absent_module(name, **attributes):
+    """Stands for a module that is not installed and that host code only mentions."""
     m = types.ModuleType(name)
-    m.__dict__.update(attributes)
+    m.__dict__.update(attributes, __path__=[], __getattr__=mentioned)
     sys.modules[name] = m
 
 
@@ -299,8 +340,22 @@ class Properties:
     L2_cache_size, total_memory = 50 << 20, 80 << 30
 
 
+class Seeds:
+    """A generator of a GPU: two words of state."""
+
+    def __init__(self):
+        self.state = torch.tensor([20231122, 0], dtype=torch.int64)
+
+    def get_state(self):
+        return self.state.clone()
+
+    def set_state(self, state):
+        self.state = state.clone()
+
+
 def without_gpu():
     cuda = torch.cuda
+    cuda.default_generators = (Seeds(),)
     cuda.current_device = lambda: 0
     cuda.get_device_name = lambda device=None: Properties.name
     cuda.get_device_capability = lambda device=None: (9, 0)
@@ -309,13 +364,17 @@ def without_gpu():
     cuda.device_of = lambda tensor: contextlib.nullcontext()
 
 
-def flag_gems(scratch):
-    """flag_gems, its modules one by one; its launcher and tuner stand aside."""
-    os.environ.setdefault("FLAGGEMS_CACHE_DIR", scratch)
+def flag_gems():
+    """flag_gems, its modules one by one; its launcher and tuner stand aside. Its generated code goes to
+    FLAGGEMS_CACHE_DIR."""
+    if "flag_gems" in sys.modules:
+        return
     without_gpu()
-    for name in ("flag_gems", "flag_gems.ops", "flag_gems.fused"):
+    bare_package("flag_gems", vendor_name="nvidia", device="cpu")
+    for name in ("flag_gems.ops", "flag_gems.fused"):
         bare_package(name)
-    from flag_gems.utils import libentry
+    importlib.import_module("flag_gems.runtime").device.name = "cpu"
+    libentry = importlib.import_module("flag_gems.utils.libentry")
 
     class Entry(triton.KernelInterface):
         def __init__(self, fn):
@@ -326,15 +385,20 @@ def flag_gems(scratch):
 
     libentry.LibEntry = Entry
     libentry.LibTuner.run = run_first_config
+    libentry.LibTuner.cache_key = property(lambda self: self.__name__)
+    importlib.import_module("flag_gems.utils.pointwise_dynamic").JITFunction = interpreter.InterpretedFunction
 
 
 def unsloth():
     """unsloth's kernels without its package for models."""
+    if "unsloth" in sys.modules:
+        return
     from packaging.version import Version
     without_gpu()
-    module("unsloth_zoo", __path__=[])
-    module("unsloth_zoo.utils", Version=Version)
+    for name in ("", ".log", ".loss_utils", ".patching_utils", ".temporary_patches", ".temporary_patches.common"):
+        absent_module("unsloth_zoo" + name)
+    absent_module("unsloth_zoo.utils", Version=lambda v: Version(str(v)))
     for name in ("unsloth", "unsloth.kernels"):
         bare_package(name)
-    module("unsloth.device_type", is_hip=lambda: False, get_device_type=lambda: "cuda", DEVICE_TYPE="cuda",
+    absent_module("unsloth.device_type", is_hip=lambda: False, get_device_type=lambda: "cuda", DEVICE_TYPE="cuda",
            DEVICE_TYPE_TORCH="cuda", DEVICE_COUNT=1, ALLOW_PREQUANTIZED_MODELS=True)

@@ -11,6 +11,7 @@ import importlib
 import itertools
 import json
 import os
+import re
 import resource
 import select
 import signal
@@ -30,7 +31,7 @@ def row_name(path, kernel, packages):
     try:
         return f"{Path(path).relative_to(packages)}:{kernel}"
     except ValueError:
-        return f"generated {Path(path).name}:{kernel}"
+        return f"generated {re.sub(r'_pid_[0-9]+|_[0-9a-f]{16,}', '', Path(path).name)}:{kernel}"
 
 
 def run_case(case, library, packages, threads):
