@@ -235,7 +235,7 @@ static void compile_alloc(Comp *c, const IrOp *op) {
   const size_t bytes =
       (size_t)ir_type_elems(t) * (size_t)ir_type_bytes(t) * (size_t)(t->stages ? t->stages : 1);
   Buf *b = arena_new(&c->w->arena, Buf);
-  if (c->m->stage == STAGE_placed && ir_attr(op, ATTR_offset)) {
+  if ((c->m->stage == STAGE_placed || c->m->stage == STAGE_lowered) && ir_attr(op, ATTR_offset)) {
     const int64_t off = ir_attr_i(op, ATTR_offset);
     if (off < 0 || (size_t)off + bytes > c->code->arena_bytes)
       comp_refuse(c, op, "a buffer outside the arena");
@@ -355,6 +355,11 @@ void comp_op(Comp *c, const IrOp *op) {
   case OP_mem_get: compile_many(c, op, x_mem_get); return;
   case OP_mem_set: compile_many(c, op, x_mem_set); return;
   case OP_dot_mem: compile_plain(c, op, x_dot_mem); return;
+  case OP_relayout: comp_alias(c, &op->results[0], *comp_val_of(c, ir_operand(op, 0))); return;
+  case OP_mem_ptr: compile_plain(c, op, x_mem_ptr); return;
+  case OP_load_pack: compile_many(c, op, x_load_pack); return;
+  case OP_store_pack: compile_many(c, op, x_store_pack); return;
+  case OP_mma: compile_many(c, op, x_mma); return;
   case OP_barrier: comp_emit(c, op, x_barrier); return;
   case OP_warp_barrier: comp_emit(c, op, x_warp_barrier); return;
   case OP_fence: compile_plain(c, op, x_fence); return;
@@ -432,7 +437,7 @@ const char *interp_compile(World *w, const IrFunc *f, Code **out, Loc *where) {
   if (!f->body) comp_refuse(c, NULL, "a function without body");
   ir_walk(f->body, comp_number_op, c);
   map_set(&c->numbered, (uint64_t)(uintptr_t)f, 1);
-  if (c->m->stage == STAGE_placed) {
+  if (c->m->stage == STAGE_placed || c->m->stage == STAGE_lowered) {
     ir_walk(f->body, arena_end, c);
     c->code->arena_off = comp_heap_get(c, &c->ar, bits_round_up(c->code->arena_bytes, ALIGN));
   }

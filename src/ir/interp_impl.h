@@ -3,7 +3,7 @@
 //   IrFunc -> Code (flat instructions, value slots)            interp_compile.c, interp_pick.c
 //   World  -> ranks -> streams -> launches -> instances        interp.c
 //          -> agents that step through Code                    interp_exec.c
-//   kernels on arrays: interp_elem.c, interp_convert.c, interp_tile.c; memory: interp_mem.c; waits, copies: interp_dist.c
+//   kernels on arrays: interp_elem.c, interp_convert.c, interp_tile.c; memory: interp_mem.c; registers of lanes: interp_lanes.c; waits, copies: interp_dist.c
 //   vector clocks and shadow memory of --check: interp_clock.c, interp_check.c
 //
 // An agent is a program counter, a lane mask and a copy of the program scalars: there is no recursion over the program, so
@@ -380,8 +380,9 @@ void interp_body_run(World *w, Agent *a, uint32_t pc); // a combine region on up
   X(put_signal) X(put_fence) X(put_quiet) X(team_barrier) X(copy_async) X(async_wait) X(mbarrier_alloc) \
   X(mbarrier_expect) X(mbarrier_arrive) X(mbarrier_wait) X(desc_load_async) X(desc_store_async)
 // clang-format on
+#define EXECS_LANES X(mem_ptr) X(load_pack) X(store_pack) X(mma)
 #define X(name) Step x_##name(World *w, Agent *a, const Ins *i);
-EXECS_CONTROL EXECS_VALUE EXECS_MEMORY EXECS_DIST
+EXECS_CONTROL EXECS_VALUE EXECS_MEMORY EXECS_DIST EXECS_LANES
 #undef X
 
     // What `extra` points to.

@@ -69,7 +69,7 @@ typedef enum IrTypeKind {
 typedef enum IrLevel { LEVEL_program, LEVEL_thread } IrLevel; // scalars and pointers only
 typedef enum IrSpace { SPACE_global, SPACE_shared, SPACE_tensor, SPACE_scratch } IrSpace;
 
-typedef struct IrLayout IrLayout; // a linear layout; NULL in the tile and placed stages
+#include "ir/layout.h"
 
 typedef struct IrType {
   IrTypeKind kind;
@@ -79,8 +79,8 @@ typedef struct IrType {
   IrSpace space; // IR_PTR, IR_MEMDESC, tile of pointers
   int rank;      // IR_TILE, IR_MEMDESC, IR_DESC
   int32_t shape[IR_MAX_RANK];
-  int32_t stages; // IR_MEMDESC, IR_MBARRIER: 0 = not staged (one)
-  const IrLayout *layout;
+  int32_t stages;         // IR_MEMDESC, IR_MBARRIER: 0 = not staged (one)
+  const IrLayout *layout; // IR_TILE in the laid-out stage; else NULL
 } IrType;
 
 typedef struct IrCtx IrCtx; // types and strings, shared by the modules of one compile
@@ -97,7 +97,8 @@ const IrType *ir_type_token(IrCtx *c);
 // Derived types. `like` may be scalar, pointer or tile; its shape, level and layout are kept.
 const IrType *ir_type_with_dtype(IrCtx *c, const IrType *like, IrDtype d); // int/float element, never pointer
 const IrType *ir_type_with_shape(IrCtx *c, const IrType *like, int rank,
-                                 const int32_t *shape); // rank 0: a scalar
+                                 const int32_t *shape);                             // rank 0: a scalar
+const IrType *ir_type_with_layout(IrCtx *c, const IrType *tile, const IrLayout *l); // NULL: without; copied
 const IrType *ir_type_with_level(IrCtx *c, const IrType *like, IrLevel level);
 const IrType *ir_type_elem(IrCtx *c, const IrType *tile); // the program scalar or pointer that one element is
 bool ir_type_is_int(const IrType *t);                     // element is an integer, not a pointer

@@ -14,7 +14,7 @@ typedef struct IrAttrInfo {
 extern const IrAttrInfo ir_attrs[ATTR_COUNT];
 int ir_attr_by_name(const char *name, size_t len);               // -1: none
 int ir_enum_by_text(IrAttrName n, const char *text, size_t len); // -1: none
-extern const char *const ir_stage_names[4], *const ir_space_names[4];
+extern const char *const ir_stage_names[4], *const ir_space_names[4], *const ir_place_names[PLACE_DIMS];
 int ir_stage_by_name(const char *s, size_t len);
 int ir_wait_by_name(const char *s, size_t len); // -1: none
 const char *ir_wait_name(IrWaitClass w);

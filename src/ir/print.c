@@ -45,6 +45,17 @@ static void put_ptr(IrText *t, const IrType *ty) {
   ir_put(t, ">");
 }
 
+const char *const ir_place_names[PLACE_DIMS] = {"reg", "lane", "warp"};
+
+static void put_layout(IrText *t, const IrLayout *l) {
+  for (int d = 0; d < PLACE_DIMS; d++) {
+    const uint32_t first = layout_first(l, (IrPlace)d);
+    ir_putf(t, "%s%s(", d ? " " : ", ", ir_place_names[d]);
+    for (uint32_t i = 0; i < l->n[d]; i++) ir_putf(t, i ? " %u" : "%u", l->at[first + i]);
+    ir_put(t, ")");
+  }
+}
+
 void ir_put_type(IrText *t, const IrType *ty) {
   if (!ty) {
     ir_put(t, "?");
@@ -62,6 +73,7 @@ void ir_put_type(IrText *t, const IrType *ty) {
       put_ptr(t, ty);
     else
       ir_put(t, dtype);
+    if (ty->layout) put_layout(t, ty->layout);
     ir_put(t, ">");
     break;
   case IR_MEMDESC:

@@ -369,8 +369,29 @@ static bool read_ptr(Reader *r, IrType *t) { // behind "ptr"
   return expect_char(r, '>');
 }
 
+static bool read_layout(Reader *r, IrLayout *l) { // behind the comma: reg(1 2) lane(4 8 16 32 64) warp(128)
+  *l = (IrLayout){0};
+  for (int d = 0; d < PLACE_DIMS; d++) {
+    if (!is_word_tok(r, ir_place_names[d])) return expected(r, ir_place_names[d]);
+    next(r);
+    if (!expect_char(r, '(')) return false;
+    while (!accept_char(r, ')')) {
+      int64_t index;
+      const Token at = r->tok;
+      if (!read_int(r, 0, IR_MAX_ELEMS - 1, &index)) return false;
+      if (layout_bits(l) == LAYOUT_MAX_BITS)
+        return fail(r, &at, "a layout has at most %d bits", LAYOUT_MAX_BITS);
+      l->at[layout_bits(l)] = (uint32_t)index;
+      l->n[d]++;
+    }
+  }
+  return true;
+}
+
 static bool read_type(Reader *r, const IrType **out) {
   IrType t = {0};
+  IrLayout layout;
+  bool has_layout = false;
   const Token start = r->tok;
   if (is_word_tok(r, "thread")) {
     t.level = LEVEL_thread;
@@ -420,11 +441,16 @@ static bool read_type(Reader *r, const IrType **out) {
     return false;
   }
   if (t.kind == IR_MEMDESC && (!expect_char(r, ',') || !read_space(r, &t.space))) return false;
+  if (t.kind == IR_TILE && accept_char(r, ',')) {
+    if (!read_layout(r, &layout)) return false;
+    has_layout = true;
+  }
   if (!expect_char(r, '>')) return false;
   *out = t.kind == IR_DESC      ? ir_type_desc(r->ctx, t.dtype, t.rank, t.shape)
          : t.kind == IR_MEMDESC ? ir_type_memdesc(r->ctx, t.dtype, t.space, t.rank, t.shape, t.stages)
          : t.ptr_elem           ? ir_type_ptr_tile(r->ctx, t.dtype, t.space, t.rank, t.shape)
                                 : ir_type_tile(r->ctx, t.dtype, t.rank, t.shape);
+  if (has_layout) *out = ir_type_with_layout(r->ctx, *out, &layout);
   return true;
 }
 

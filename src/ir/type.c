@@ -35,16 +35,22 @@ IrCtx *ir_ctx_new(Arena *a) {
 
 Strings *ir_strings(IrCtx *c) { return c->strings; }
 
+static bool same_layout(const IrLayout *a, const IrLayout *b) {
+  return a == b || (a && b && layout_same(a, b));
+}
+
 static bool same_type(const IrType *a, const IrType *b) {
   return a->kind == b->kind && a->dtype == b->dtype && a->ptr_elem == b->ptr_elem && a->level == b->level &&
-         a->space == b->space && a->rank == b->rank && a->stages == b->stages && a->layout == b->layout &&
+         a->space == b->space && a->rank == b->rank && a->stages == b->stages &&
+         same_layout(a->layout, b->layout) &&
          memcmp(a->shape, b->shape, (size_t)a->rank * sizeof a->shape[0]) == 0;
 }
 
 static uint32_t hash_type(const IrType *t) {
   const int32_t head[] = {(int32_t)t->kind,  (int32_t)t->dtype, t->ptr_elem, (int32_t)t->level,
                           (int32_t)t->space, t->rank,           t->stages};
-  const uint64_t h = hash_bytes(head, sizeof head, (uint64_t)(uintptr_t)t->layout);
+  uint64_t h = hash_bytes(head, sizeof head, 0);
+  if (t->layout) h = hash_bytes(t->layout->at, layout_bits(t->layout) * sizeof t->layout->at[0], h);
   return (uint32_t)hash_bytes(t->shape, (size_t)t->rank * sizeof t->shape[0], h);
 }
 
@@ -69,7 +75,9 @@ static const IrType *intern(IrCtx *c, const IrType *t) {
     slot = find_slot(c, t);
   }
   c->live++;
-  return *slot = arena_copy(c->arena, t, sizeof *t);
+  IrType *made = arena_copy(c->arena, t, sizeof *t);
+  if (t->layout) made->layout = arena_copy(c->arena, t->layout, sizeof *t->layout);
+  return *slot = made;
 }
 
 // A rank that no type can have becomes the largest one with that many axes of the given sizes.
@@ -142,6 +150,12 @@ const IrType *ir_type_with_shape(IrCtx *c, const IrType *like, int rank, const i
   IrType t = *like;
   memset(t.shape, 0, sizeof t.shape);
   set_shape(&t, rank, shape);
+  return intern(c, &t);
+}
+
+const IrType *ir_type_with_layout(IrCtx *c, const IrType *tile, const IrLayout *l) {
+  IrType t = *tile;
+  t.layout = l;
   return intern(c, &t);
 }
 

@@ -57,6 +57,22 @@ static bool check_shape(IrVerifier *v, const IrOp *op, const IrType *t) {
   return !text || ir_bad(v, op, "type %s %s", ir_type_msg(v, t), text);
 }
 
+// A place for every element, for the module's lanes and warps.
+static bool check_layout(IrVerifier *v, const IrOp *op, const IrType *t) {
+  const IrLayout *l = t->layout;
+  const int64_t elems = ir_type_elems(t);
+  if (elems < 1 || elems > IR_MAX_ELEMS || !bits_pow2((uint64_t)elems)) return true; // check_shape says so
+  if (1 << l->n[PLACE_LANE] != v->m->lanes || 1 << l->n[PLACE_WARP] != v->m->num_warps)
+    return ir_bad(v, op, "%s: the layout is not for %d lanes and %d warps", ir_type_msg(v, t), v->m->lanes,
+                  v->m->num_warps);
+  for (uint32_t i = 0; i < layout_bits(l); i++) {
+    if (l->at[i] >= elems)
+      return ir_bad(v, op, "%s: the layout names an element that the tile does not have", ir_type_msg(v, t));
+  }
+  return layout_covers(l, (uint32_t)bits_log2((uint64_t)elems)) ||
+         ir_bad(v, op, "%s: the layout leaves out elements", ir_type_msg(v, t));
+}
+
 static bool check_type(IrVerifier *v, const IrOp *op, const IrType *t) {
   if (!t) return ir_bad(v, op, "a value has no type");
   if (v->m->stage == STAGE_placed) {
@@ -67,9 +83,9 @@ static bool check_type(IrVerifier *v, const IrOp *op, const IrType *t) {
                     ir_type_msg(v, t));
     }
   }
-  if (t->layout && (v->m->stage == STAGE_tile || v->m->stage == STAGE_placed)) {
+  if (t->layout && v->m->stage != STAGE_laid)
     return ir_bad(v, op, "a type has a layout, which this stage does not know");
-  }
+  if (t->layout && !check_layout(v, op, t)) return false;
   if (t->kind == IR_MEMDESC && t->space == SPACE_global) {
     return ir_bad(v, op, "%s: a memdesc lies in shared, tensor or scratch memory", ir_type_msg(v, t));
   }

@@ -1,0 +1,149 @@
+// interp_lanes: the ops of the lowered stage that a thread or a warp does with registers and packs.
+#include "ir/interp_impl.h"
+
+#include <string.h>
+
+Step x_mem_ptr(World *w, Agent *a, const Ins *i) {
+  (void)w;
+  const uint32_t n = interp_count(a, i);
+  char *r = interp_at(a, i->r);
+  for (uint32_t k = 0; k < n; k++)
+    memcpy(r + (size_t)k * i->r.stride * 8, interp_at(a, i->a) + (size_t)k * i->a.stride * 8, 8);
+  return GO;
+}
+
+// ---- packs -------------------------------------------------------------------------------------------------------------------
+static char *elem(const Agent *a, Ref r, uint32_t k) {
+  return interp_at(a, r) + (size_t)k * r.stride * r.esize;
+}
+
+// Where a pack of thread k lies, if it may be accessed.
+static bool pack_at(World *w, Agent *a, const Ins *i, uint32_t k, size_t bytes, unsigned kind, char **at) {
+  const Operands *o = i->extra;
+  const IrType *p = ir_operand(i->op, 0)->type;
+  memcpy(at, elem(a, o->at[0], k), 8);
+  if ((uintptr_t)*at % bytes) {
+    interp_fault(w, FAULT_BOUNDS, i->op->loc, LOC_NONE,
+                 "%s accesses a pack of %zu bytes at an address that they do not divide", interp_who(w, a),
+                 bytes);
+    return false;
+  }
+  if (p->space == SPACE_shared) return interp_mem_range(w, a, i, *at, bytes, kind, k);
+  const Access x = {.addr = (uint64_t)(uintptr_t)*at,
+                    .bytes = bytes,
+                    .kind = kind,
+                    .warp = interp_warp(a, i, k),
+                    .scope = SCOPE_gpu,
+                    .esize = (int)bytes,
+                    .ins = i};
+  return interp_access(w, a, &x);
+}
+
+static bool acts(const Agent *a, Ref mask, uint32_t k) { return !mask.space || *elem(a, mask, k); }
+
+Step x_load_pack(World *w, Agent *a, const Ins *i) {
+  const Operands *o = i->extra; // p, mask, other (as many as there are), then the results
+  const uint32_t n = interp_count(a, i), results = i->op->nresults, first = o->n;
+  const size_t es = o->at[first].esize;
+  const bool bits = i->op->results[0].type->dtype == IR_i1 && !ir_type_is_ptr(i->op->results[0].type);
+  for (uint32_t k = 0; k < n; k++) {
+    if (!i->n && !interp_active(a, k)) continue;
+    char *at = NULL;
+    const bool on = o->n < 2 || acts(a, o->at[1], k);
+    const bool ok = on && pack_at(w, a, i, k, es * results, ACC_READ, &at);
+    for (uint32_t j = 0; j < results; j++) {
+      char *r = elem(a, o->at[first + j], k);
+      if (ok)
+        memcpy(r, at + j * es, es);
+      else if (!on && o->n > 2 && o->at[2].space)
+        memcpy(r, elem(a, o->at[2], k), es);
+      else
+        memset(r, 0, es);
+      if (bits) *r = *r != 0;
+    }
+  }
+  return SWITCH;
+}
+
+Step x_store_pack(World *w, Agent *a, const Ins *i) {
+  const Operands *o = i->extra; // p, mask, then the values
+  const uint32_t n = interp_count(a, i), values = o->n - 2;
+  const size_t es = o->at[2].esize;
+  for (uint32_t k = 0; k < n; k++) {
+    if ((!i->n && !interp_active(a, k)) || !acts(a, o->at[1], k)) continue;
+    char *at = NULL, data[16];
+    if (es * values > sizeof data || !pack_at(w, a, i, k, es * values, ACC_WRITE, &at)) continue;
+    for (uint32_t j = 0; j < values; j++) memcpy(data + j * es, elem(a, o->at[2 + j], k), es);
+    if (ir_operand(i->op, 0)->type->space == SPACE_shared) {
+      memcpy(at, data, es * values);
+      continue;
+    }
+    const Access x = {.addr = (uint64_t)(uintptr_t)at,
+                      .bytes = es * values,
+                      .kind = ACC_WRITE,
+                      .warp = interp_warp(a, i, k),
+                      .esize = (int)es,
+                      .ins = i};
+    interp_write(w, a, &x, data, 1, values);
+  }
+  return SWITCH;
+}
+
+// ---- the matrix unit ---------------------------------------------------------------------------------------------------------------
+static const struct Shape {
+  int m, n, k;
+  IrDtype a, b, c;
+  uint32_t as, bs, cs;
+} shapes[] = {
+#define MMA_SHAPE(name, m, n, k, a, b, c, as, bs, cs) {m, n, k, IR_##a, IR_##b, IR_##c, as, bs, cs},
+#include "ir/mma.def"
+#undef MMA_SHAPE
+};
+
+static double packed(const Agent *a, Ref r, uint32_t lane, IrDtype d, uint32_t j) {
+  const uint32_t es = ir_dtypes[d].bytes;
+  uint64_t bits = 0;
+  memcpy(&bits, elem(a, r, lane) + (size_t)j * es, es);
+  if (d == IR_i8) return (double)(int8_t)bits;
+  return ir_bits_float(d, bits);
+}
+
+// mma.def's fragments, element by element.
+Step x_mma(World *w, Agent *a, const Ins *i) {
+  const Operands *o = i->extra;
+  const struct Shape *s = &shapes[ir_attr_i(i->op, ATTR_mma)];
+  const uint32_t n = interp_count(a, i), e = 4 / ir_dtypes[s->a].bytes;
+  (void)w;
+  for (uint32_t first = 0; first + 32 <= n; first += 32) {
+    double am[16][32] = {{0}}, bm[32][8] = {{0}}, cm[16][8] = {{0}};
+    for (uint32_t lane = 0; lane < 32; lane++) {
+      const uint32_t g = lane / 4, t = lane % 4;
+      for (uint32_t r = 0; r < s->as; r++)
+        for (uint32_t j = 0; j < e; j++)
+          am[g + 8 * (r % 2)][e * t + j + 4 * e * (r / 2)] = packed(a, o->at[r], first + lane, s->a, j);
+      for (uint32_t r = 0; r < s->bs; r++)
+        for (uint32_t j = 0; j < e; j++)
+          bm[e * t + j + 4 * e * r][g] = packed(a, o->at[s->as + r], first + lane, s->b, j);
+      for (uint32_t r = 0; r < s->cs; r++) {
+        const char *c = elem(a, o->at[s->as + s->bs + r], first + lane);
+        cm[g + 8 * (r / 2)][2 * t + r % 2] =
+            s->c == IR_i32 ? (double)interp_int(c, 4) : (double)*(const float *)c;
+      }
+    }
+    for (int m = 0; m < s->m; m++)
+      for (int col = 0; col < s->n; col++)
+        for (int k = 0; k < s->k; k++) cm[m][col] += am[m][k] * bm[k][col];
+    for (uint32_t lane = 0; lane < 32; lane++) {
+      const uint32_t g = lane / 4, t = lane % 4;
+      for (uint32_t r = 0; r < s->cs; r++) {
+        char *d = elem(a, o->at[s->as + s->bs + s->cs + r], first + lane);
+        const double x = cm[g + 8 * (r / 2)][2 * t + r % 2];
+        if (s->c == IR_i32)
+          interp_put_int(d, 4, (int64_t)(int32_t)(int64_t)x);
+        else
+          *(float *)d = (float)x;
+      }
+    }
+  }
+  return GO;
+}

@@ -1,0 +1,242 @@
+// layouts: the algebra against brute force over every place of random layouts.
+#include "harness/test.h"
+#include "ir/ir.h"
+
+#include <string.h>
+
+typedef struct Case {
+  int rank;
+  int32_t shape[4], per_thread[4], lanes[4], warps[4], order[4];
+  uint32_t bits;
+  IrLayout l;
+} Case;
+
+static uint32_t below(Rng *r, uint32_t n) { return (uint32_t)(rng_next(r) % n); }
+
+// Powers of two whose product is 1 << bits, spread over the axes.
+static void spread(Rng *r, int rank, uint32_t bits, int32_t *out) {
+  for (int i = 0; i < rank; i++) out[i] = 1;
+  for (uint32_t b = 0; b < bits; b++) out[below(r, (uint32_t)rank)] *= 2;
+}
+
+static Case make(Rng *r) {
+  Case c = {.rank = 1 + (int)below(r, 3), .bits = below(r, 12)};
+  spread(r, c.rank, c.bits, c.shape);
+  spread(r, c.rank, below(r, 4), c.per_thread);
+  spread(r, c.rank, 5, c.lanes);
+  spread(r, c.rank, below(r, 4), c.warps);
+  for (int i = 0; i < c.rank; i++) c.order[i] = i;
+  for (int i = c.rank - 1; i > 0; i--) {
+    const uint32_t k = below(r, (uint32_t)i + 1);
+    const int32_t t = c.order[i];
+    c.order[i] = c.order[k];
+    c.order[k] = t;
+  }
+  c.l = layout_blocked(c.rank, c.shape, c.per_thread, c.lanes, c.warps, c.order);
+  return c;
+}
+
+static uint32_t places(const IrLayout *l) { return 1u << layout_bits(l); }
+
+static void coords(int rank, const int32_t *shape, uint32_t index, uint32_t *x) {
+  for (int i = rank - 1; i >= 0; i--) {
+    x[i] = index % (uint32_t)shape[i];
+    index /= (uint32_t)shape[i];
+  }
+}
+static uint32_t flat(int rank, const int32_t *shape, const uint32_t *x) {
+  uint32_t index = 0;
+  for (int i = 0; i < rank; i++) index = index * (uint32_t)shape[i] + x[i];
+  return index;
+}
+
+// Every element is held; of the places that hold it, exactly one has its free bits clear, and find names that one.
+static void test_every_element_once(void **state) {
+  (void)state;
+  Rng r = {11};
+  for (int n = 0; n < 300; n++) {
+    const Case c = make(&r);
+    assert_true(layout_covers(&c.l, c.bits));
+    assert_false(layout_covers(&c.l, c.bits + 1));
+    const uint32_t free = layout_free(&c.l);
+    static uint32_t seen[1 << 12];
+    memset(seen, 0, sizeof seen);
+    for (uint32_t p = 0; p < places(&c.l); p++) {
+      const uint32_t index = layout_index(&c.l, p);
+      assert_true(index < 1u << c.bits);
+      if (p & free) continue;
+      seen[index]++;
+      uint32_t found;
+      assert_true(layout_find(&c.l, index, &found));
+      assert_int_equal(found, p);
+    }
+    for (uint32_t i = 0; i < 1u << c.bits; i++) assert_int_equal(seen[i], 1);
+    uint32_t none;
+    assert_false(layout_find(&c.l, 1u << c.bits, &none));
+  }
+}
+
+// A blocked layout as its comment says it: within a thread, a warp, the block, then repeated.
+static void test_blocked(void **state) {
+  (void)state;
+  Rng r = {12};
+  for (int n = 0; n < 200; n++) {
+    const Case c = make(&r);
+    for (uint32_t p = 0; p < places(&c.l); p++) {
+      uint32_t reg = p & (layout_regs(&c.l) - 1), rest = p >> c.l.n[PLACE_REG], x[4] = {0}, done[4];
+      uint32_t lane = rest & 31, warp = rest >> 5;
+      for (int i = 0; i < c.rank; i++) done[i] = 1;
+      const int32_t *parts[] = {c.per_thread, c.lanes, c.warps, c.shape};
+      uint32_t *from[] = {&reg, &lane, &warp, &reg};
+      for (int part = 0; part < 4; part++) {
+        for (int k = 0; k < c.rank; k++) {
+          const int i = c.order[k];
+          const uint32_t left = (uint32_t)c.shape[i] / done[i];
+          uint32_t size = part == 3 ? left : (uint32_t)parts[part][i];
+          const uint32_t real = size < left ? size : left;
+          if (part == 0 || part == 3) size = real; // registers beyond the tile are left out
+          x[i] += *from[part] % size % real * done[i];
+          *from[part] /= size;
+          done[i] *= real;
+        }
+      }
+      assert_int_equal(layout_index(&c.l, p), flat(c.rank, c.shape, x));
+    }
+  }
+}
+
+// mma.def's picture, register by register.
+static void test_mma(void **state) {
+  (void)state;
+  for (uint32_t pack = 0; pack <= 2; pack++) {
+    const uint32_t e = 1u << pack, k = 8 * e;
+    const int32_t warps[2] = {2, 4}, cs[2] = {64, 64}, as[2] = {64, (int32_t)(2 * k)},
+                  bs[2] = {(int32_t)(2 * k), 64};
+    const IrLayout c = layout_mma_c(2, cs, warps), a = layout_mma_a(2, as, warps, pack),
+                   b = layout_mma_b(2, bs, warps, pack);
+    assert_true(layout_covers(&c, 12) && layout_covers(&a, 6 + pack + 4) && layout_covers(&b, 6 + pack + 4));
+    for (uint32_t lane = 0; lane < 32; lane++) {
+      for (uint32_t warp = 0; warp < 8; warp++) {
+        const uint32_t g = lane / 4, t = lane % 4, wm = warp / 4, wn = warp % 4;
+        for (uint32_t i = 0; i < 4; i++)
+          assert_int_equal(layout_index(&c, layout_place(&c, i, lane, warp)),
+                           (16 * wm + g + 8 * (i / 2)) * 64 + 8 * wn + 2 * t + i % 2);
+        for (uint32_t i = 0; i < 4; i++)
+          for (uint32_t j = 0; j < e; j++)
+            assert_int_equal(layout_index(&a, layout_place(&a, i * e + j, lane, warp)),
+                             (16 * wm + g + 8 * (i % 2)) * 2 * k + e * t + j + 4 * e * (i / 2));
+        for (uint32_t i = 0; i < 2; i++)
+          for (uint32_t j = 0; j < e; j++)
+            assert_int_equal(layout_index(&b, layout_place(&b, i * e + j, lane, warp)),
+                             (e * t + j + 4 * e * i) * 64 + 8 * wn + g);
+      }
+    }
+  }
+}
+
+static void test_shape_ops(void **state) {
+  (void)state;
+  Rng r = {13};
+  for (int n = 0; n < 200; n++) {
+    const Case c = make(&r);
+    int64_t perm[4];
+    for (int i = 0; i < c.rank; i++) perm[i] = c.order[i];
+    int32_t to[4], from[4];
+    for (int i = 0; i < c.rank; i++) to[i] = c.shape[perm[i]];
+    const IrLayout t = layout_trans(&c.l, c.rank, c.shape, perm);
+    const IrLayout back = layout_trans_back(&t, c.rank, c.shape, perm);
+    assert_true(layout_same(&back, &c.l));
+    for (int i = 0; i < c.rank; i++) from[i] = below(&r, 2) ? 1 : c.shape[i];
+    const IrLayout s = layout_slice(&c.l, c.rank, from, c.shape);
+    const IrLayout joined = layout_join(&c.l);
+    IrLayout halves;
+    assert_true(layout_split(&joined, &halves));
+    assert_true(layout_same(&halves, &c.l));
+    const IrLayout small = layout_compact(&s);
+    uint32_t elems = 0;
+    for (int i = 0; i < c.rank; i++) elems += from[i] > 1 ? (uint32_t)bits_log2((uint64_t)from[i]) : 0;
+    assert_true(layout_covers(&s, elems) && layout_covers(&small, elems));
+    assert_int_equal(layout_free(&small) & (layout_regs(&small) - 1), 0);
+    for (uint32_t p = 0; p < places(&c.l); p++) {
+      uint32_t x[4], y[4];
+      coords(c.rank, c.shape, layout_index(&c.l, p), x);
+      for (int i = 0; i < c.rank; i++) y[i] = x[perm[i]];
+      assert_int_equal(layout_index(&t, p), flat(c.rank, to, y));
+      for (int i = 0; i < c.rank; i++) y[i] = from[i] == c.shape[i] ? x[i] : 0;
+      assert_int_equal(layout_index(&s, p), flat(c.rank, from, y));
+      for (uint32_t half = 0; half < 2; half++)
+        assert_int_equal(layout_index(&joined, p << 1 | half), layout_index(&c.l, p) << 1 | half);
+    }
+  }
+}
+
+// What a move needs, by looking: for each thread, whether its elements lie in its own registers or its warp's.
+static void test_move(void **state) {
+  (void)state;
+  Rng r = {14};
+  int kinds[3] = {0};
+  for (int n = 0; n < 3000; n++) {
+    Case c = make(&r), d = c;
+    for (int i = 0; i < c.rank; i++) d.order[i] = c.order[c.rank - 1 - i];
+    if (below(&r, 2)) spread(&r, d.rank, below(&r, 3), d.per_thread);
+    if (below(&r, 2)) memcpy(d.order, c.order, sizeof d.order);
+    d.l = layout_blocked(d.rank, d.shape, d.per_thread, d.lanes, d.warps, d.order);
+    bool own = true, warps = true;
+    const uint32_t nwarps = 1u << c.l.n[PLACE_WARP];
+    for (uint32_t w = 0; w < nwarps; w++) {
+      static uint8_t in_warp[1 << 12], in_thread[1 << 12];
+      memset(in_warp, 0, sizeof in_warp);
+      for (uint32_t lane = 0; lane < 32; lane++)
+        for (uint32_t k = 0; k < layout_regs(&c.l); k++)
+          in_warp[layout_index(&c.l, layout_place(&c.l, k, lane, w))] = 1;
+      for (uint32_t lane = 0; lane < 32; lane++) {
+        memset(in_thread, 0, sizeof in_thread);
+        for (uint32_t k = 0; k < layout_regs(&c.l); k++)
+          in_thread[layout_index(&c.l, layout_place(&c.l, k, lane, w))] = 1;
+        for (uint32_t k = 0; k < layout_regs(&d.l); k++) {
+          const uint32_t index = layout_index(&d.l, layout_place(&d.l, k, lane, w));
+          own &= in_thread[index];
+          warps &= in_warp[index];
+        }
+      }
+    }
+    const LayoutMove want = own ? MOVE_NONE : warps ? MOVE_LANES : MOVE_SHARED;
+    assert_int_equal(layout_move(&c.l, &d.l), want);
+    kinds[want]++;
+  }
+  assert_true(kinds[0] > 50 && kinds[1] > 50 && kinds[2] > 50);
+}
+
+static void test_run(void **state) {
+  (void)state;
+  Rng r = {15};
+  for (int n = 0; n < 500; n++) {
+    const Case c = make(&r);
+    uint8_t reg[8];
+    const uint32_t last = c.shape[c.rank - 1] > 1 ? (uint32_t)bits_log2((uint64_t)c.shape[c.rank - 1]) : 0;
+    const uint32_t run = layout_run(&c.l, 0, last, 3, reg);
+    uint32_t bits = 0;
+    for (uint32_t k = 0; k < run; k++) bits |= 1u << reg[k];
+    for (uint32_t p = 0; p < places(&c.l); p++) {
+      if (p & bits) continue; // the run's start
+      const uint32_t start = layout_index(&c.l, p);
+      for (uint32_t j = 0; j < 1u << run; j++) {
+        uint32_t q = p;
+        for (uint32_t k = 0; k < run; k++) q |= (j >> k & 1) << reg[k];
+        assert_int_equal(layout_index(&c.l, q), start + j);
+        assert_int_equal(start & ((1u << run) - 1), 0);
+      }
+    }
+    uint32_t inner = 0; // what the constructor promised
+    while (inner < last && inner < 3 && 2 << inner <= c.per_thread[c.rank - 1]) inner++;
+    assert_true(run >= inner);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_every_element_once), cmocka_unit_test(test_blocked), cmocka_unit_test(test_mma),
+      cmocka_unit_test(test_shape_ops),          cmocka_unit_test(test_move),    cmocka_unit_test(test_run),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
