@@ -5,6 +5,7 @@
 //     so a write to one conflicts with any access to another. Block memory is apart; so is the outside world.
 //   - acquire: what comes after stays after. release: what comes before stays before. Both let accesses move inwards.
 //     An acquire whose token only goes to `consume` orders no more than what consumes it, which depends on it by data.
+//   - What goes through a pointer into shared memory is an access to block memory.
 //   - Two accesses that are not weak keep their order, whatever they access (volatile counts as not weak).
 //   - Prints, assertions and clocks keep their order among each other and around waits, signals and ordered accesses.
 //   - A barrier keeps every access on its side. An op without effects passes everything.
@@ -33,6 +34,24 @@ static uint8_t resource_of(char c) {
   case 's': return RES_SIGNAL;
   case 'x': return RES_WORLD;
   default: return 0;
+  }
+}
+
+// Accesses through a pointer say "global" in their rows; the pointer's space knows better.
+static void place_access(const IrOp *op, IrEffects *e) {
+  const IrValue *p = ir_operand(op, 0);
+  if (!p || !ir_type_is_ptr(p->type) || p->type->space == SPACE_global) return;
+  switch (op->kind) {
+  case OP_load:
+  case OP_store:
+  case OP_atomic_rmw:
+  case OP_atomic_cas:
+  case OP_load_pack:
+  case OP_store_pack:
+    if (e->reads & RES_GLOBAL) e->reads ^= RES_GLOBAL | RES_MEMDESC;
+    if (e->writes & RES_GLOBAL) e->writes ^= RES_GLOBAL | RES_MEMDESC;
+    return;
+  default: return;
   }
 }
 
@@ -69,6 +88,7 @@ IrEffects ir_op_effects(const IrOp *op) {
     while (*p == ' ') p++;
   }
   if (e.order == ORDER_weak && ir_attr_i(op, ATTR_volatile)) e.order = ORDER_relaxed;
+  place_access(op, &e);
   return e;
 }
 

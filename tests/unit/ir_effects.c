@@ -17,7 +17,15 @@ static const char head[] =
 
 static IrModule *read_body(Arena *a, Diags *d, const char *stage, const char *body) {
   const char *text = arena_printf(a, "%s%s\n return\n}\n", head, body);
-  if (strcmp(stage, "laid") != 0) {
+  if (strcmp(stage, "lowered") == 0) {
+    text = arena_printf(
+        a,
+        "module stage=lowered warps=4 stages=2 lanes=32\nkernel @k(%%p: ptr<f32>, %%i: i32, %%x: f32) {\n"
+        " %%tp = to_thread %%p : thread ptr<f32>\n %%tx = to_thread %%x : thread f32\n %%ti = tid : thread i32\n"
+        " %%m = mem_alloc {offset=0} : memdesc<64xf32, shared>\n"
+        " %%sh = mem_ptr %%m : thread ptr<f32, shared>\n%s\n return\n}\n",
+        body);
+  } else if (strcmp(stage, "laid") != 0) {
     text = arena_printf(
         a,
         "module stage=%s warps=4 stages=2 lanes=32\nkernel @k(%%p: ptr<f32>, %%i: i32, %%x: f32) {\n"
@@ -89,6 +97,19 @@ static const Row rows[] = {
     {OP_mem_gather, "placed", "%r = mem_gather %m, %i, %w : tile<8xf32>", M, 0, 0, 0, false, ORDER_weak,
      SCOPE_block},
     {OP_mem_scatter, "placed", "mem_scatter %m, %v, %i, %w", 0, M, 0, 0, false, ORDER_weak, SCOPE_block},
+    {OP_load_pack, "lowered", "%r, %s = load_pack %tp, _, _ : thread f32, thread f32", G, 0, 0, 0, false,
+     ORDER_weak, SCOPE_block},
+    {OP_load_pack, "lowered", "%r, %s = load_pack %sh, _, _ : thread f32, thread f32", M, 0, 0, 0, false,
+     ORDER_weak, SCOPE_block},
+    {OP_store_pack, "lowered", "store_pack %tp, _, %tx, %tx", 0, G, 0, 0, false, ORDER_weak, SCOPE_block},
+    {OP_store_pack, "lowered", "store_pack %sh, _, %tx, %tx", 0, M, 0, 0, false, ORDER_weak, SCOPE_block},
+    {OP_load, "lowered", "%r = load %sh, _, _ : thread f32", M, 0, 0, 0, false, ORDER_weak, SCOPE_block},
+    {OP_store, "lowered", "store %sh, %tx, _", 0, M, 0, 0, false, ORDER_weak, SCOPE_block},
+    {OP_ldmatrix, "lowered", "%r = ldmatrix %sh : thread i32", M, 0, 0, 0, false, ORDER_weak, SCOPE_block},
+    {OP_stmatrix, "lowered", "stmatrix %sh, %ti", 0, M, 0, 0, false, ORDER_weak, SCOPE_block},
+    {OP_copy_pack, "lowered", "copy_pack %sh, %tp, _ {bytes=16}", G, M, G, M, false, ORDER_weak, SCOPE_block},
+    {OP_copy_commit, "lowered", "copy_commit", M, M, M, M, false, ORDER_weak, SCOPE_block},
+    {OP_copy_wait, "lowered", "copy_wait {pending=1}", M, M, 0, 0, false, ORDER_weak, SCOPE_block},
     {OP_barrier, "laid", "barrier", 0, 0, 0, 0, true, ORDER_weak, SCOPE_block},
     {OP_warp_barrier, "laid", "warp_barrier", 0, 0, 0, 0, true, ORDER_weak, SCOPE_block},
     {OP_fence, "laid", "fence {order=acq_rel, scope=sys}", 0, 0, 0, 0, true, ORDER_acq_rel, SCOPE_sys},
