@@ -289,6 +289,10 @@ DT_API dt_context *dt_rank_context(const dt_rank *r);
 DT_API dt_status dt_barrier(dt_rank *r);
 /* After DT_DEADLINE, DT_ASSERT or DT_PEER_LOST: the report (kernel, line, rank, program id, signal, expected, seen, last writer). */
 DT_API const char *dt_team_report(const dt_team *t);
+/* Of a job's processes, whose the report is to show, so that people read it once: not 0 in one of them, the lowest rank that
+ * is there. It shows the report and destroys the team; the others' calls return 0 then. Where it is killed before, another's
+ * returns not 0. Returns within seconds. */
+DT_API int dt_team_speaks(dt_team *t);
 /* Makes a team usable again after such a failure: collective, all streams idle. DT_PEER_LOST stays. */
 DT_API dt_status dt_team_recover(dt_rank *r);
 /* Runs fn(rank, user) on one new thread for each local rank and joins them; the first failure wins. The threads' error and

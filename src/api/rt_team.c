@@ -61,6 +61,8 @@ const char *dt_team_report(const dt_team *t) {
   return kept ? kept : "";
 }
 
+int dt_team_speaks(dt_team *t) { return rt_team_speaks(t->rt); }
+
 dt_status dt_team_recover(dt_rank *r) {
   RtError e;
   return api_rt(api_rank_context(r), rt_recover(r->rt, &e), &e);

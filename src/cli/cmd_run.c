@@ -248,7 +248,13 @@ static int on_devices(Run *r, size_t symmetric) {
   cli_working(&r->bar, "compiling");
   st = dt_team_run(team, run_rank, r);
   cli_progress_end(&r->bar);
-  int code = st == DT_OK ? 0 : cli_failed(r->context, NULL, st);
+  const bool shared =
+      st == DT_DEADLINE || st == DT_ASSERT || st == DT_PEER_LOST; // all ranks have the same report
+  int code = 0;
+  if (shared && !dt_team_speaks(team))
+    code = cli_fail("rank %d stopped too (%s); see the report of all ranks", r->first, dt_status_name(st));
+  else if (st != DT_OK)
+    code = cli_failed(r->context, NULL, st);
   if (!cli_write_traces(r->context, team, &r->traces)) code = 1;
   dt_team_destroy(team);
   return code;

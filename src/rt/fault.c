@@ -191,24 +191,40 @@ static void say_wait(RtText *t, const Fiber *f) {
   rt_writer_say(t, f->rank, word);
 }
 
+static bool same_wait(const WaitFor *a, const WaitFor *b) {
+  return a->site == b->site && a->flag == b->flag && a->n == b->n && a->cmp == b->cmp &&
+         a->value == b->value && a->meets == b->meets;
+}
+
+// What the worker's instances wait for, each wait once, with how many share it; `first` leads where there is one.
 static void say_waits(Worker *w, RtText *t, const Fiber *first) {
   enum { MOST = 4 };
-  uint32_t said = first != NULL;
-  for (uint32_t i = 0; i < w->nwaiting && said < MOST; i++) {
-    if (w->waiting[i] == first) continue;
-    rt_say(t, said ? "\n  also " : "");
-    say_wait(t, w->waiting[i]);
-    said++;
+  const Fiber *of[MOST] = {first};
+  uint32_t more[MOST] = {0}, n = first != NULL, beyond = 0;
+  for (uint32_t i = 0; i < w->nwaiting; i++) {
+    const Fiber *f = w->waiting[i];
+    uint32_t k = 0;
+    while (k < n && !same_wait(&of[k]->wait, &f->wait)) k++;
+    if (k < n)
+      more[k] += f != of[k];
+    else if (n < MOST)
+      of[n++] = f;
+    else
+      beyond++;
   }
-  if (w->nwaiting > said) rt_say(t, "\n  and %u more", w->nwaiting - said);
+  for (uint32_t k = 0; k < n; k++) {
+    rt_say(t, k ? "\n  also " : "\n  ");
+    say_wait(t, of[k]);
+    if (more[k]) rt_say(t, " (and %u more instance%s)", more[k], more[k] > 1 ? "s" : "");
+  }
+  if (beyond) rt_say(t, "\n  and %u more wait for other things", beyond);
 }
 
 void rt_fault_wait(Worker *w, const Fiber *first) {
   RtRank *r = w->rank;
   RtText t;
   if (rt_report_begin(r, ST_DEADLINE, &t)) {
-    rt_say(&t, "a wait passed its deadline of %.3g s\n  ", (double)r->abi.deadline_ns * 1e-9);
-    say_wait(&t, first);
+    rt_say(&t, "a wait passed its deadline of %.3g s", (double)r->abi.deadline_ns * 1e-9);
     say_waits(w, &t, first);
     rt_report_end(r);
   }
@@ -218,7 +234,7 @@ void rt_fault_wait(Worker *w, const Fiber *first) {
 void rt_report_waits(Worker *w) {
   RtText t;
   if (!w->nwaiting || !rt_report_begin(w->rank, ST_OK, &t)) return;
-  rt_say(&t, "stopped while it waited\n  ");
+  rt_say(&t, "stopped while it waited");
   say_waits(w, &t, NULL);
   rt_report_end(w->rank);
 }
@@ -261,4 +277,25 @@ Status rt_team_failure(const RtTeam *t, RtError *e) {
     if (i != first) say_rank(&text, t, i);
   }
   return s;
+}
+
+bool rt_team_speaks(RtTeam *t) {
+  enum { LOWER_MAY_CLAIM = 500, SPEAKER_MAY_TAKE = 2000 }; // milliseconds
+  const int me = t->ranks[0].index;
+  const uint64_t start = os_now_ns();
+  if (t->nlocal == t->world) return true;
+  for (uint32_t turn = 0;; rt_backoff(&turn, 1000000)) {
+    const uint64_t ms = (os_now_ns() - start) / 1000000;
+    uint32_t speaker = atomic_load(&t->control->speaker);
+    if (speaker == (uint32_t)me + 1) return true;
+    bool mine = true;
+    if (speaker) {
+      const uint32_t state = atomic_load(&rt_control_rank(t, (int)speaker - 1)->state);
+      if (state == PEER_LEFT || ms > SPEAKER_MAY_TAKE) return false;
+      mine = state == PEER_DEAD;
+    } else if (ms < LOWER_MAY_CLAIM) {
+      for (int i = 0; i < me; i++) mine &= atomic_load(&rt_control_rank(t, i)->state) != PEER_HERE;
+    }
+    if (mine && atomic_compare_exchange_strong(&t->control->speaker, &speaker, (uint32_t)me + 1)) return true;
+  }
 }

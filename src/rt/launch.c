@@ -153,7 +153,10 @@ static void reap(Launch *l, int rank) {
   c->running = false;
   l->running--;
   const int code = WIFEXITED(ws) ? WEXITSTATUS(ws) : 128 + WTERMSIG(ws);
-  if (!code || l->failed >= 0) return;
+  // the ranks that notice a killed one may be reaped before it: it failed first all the same
+  const bool cause = WIFSIGNALED(ws) && !l->stage && l->failed >= 0 && l->code <= 128 &&
+                     os_now_ns() - l->failed_at < 1000000000u;
+  if (!code || (l->failed >= 0 && !cause)) return;
   l->failed = rank;
   l->code = code;
   l->failed_at = os_now_ns();

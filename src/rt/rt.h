@@ -92,6 +92,9 @@ Status rt_barrier(RtRank *r, RtError *e); // collective; host threads meet
 Status rt_exchange(RtRank *r, const void *mine, size_t bytes, void *all, RtError *e);
 // ST_OK, or what went wrong in the team, with the report of all ranks in e.
 Status rt_team_failure(const RtTeam *t, RtError *e);
+// After a failure: is it this process that tells people? One of a job's does, the lowest rank that can; the others hear
+// no when it has left the team, or ends up silent for long. If it dies before, the next takes over.
+bool rt_team_speaks(RtTeam *t);
 // After a failure, with this rank's streams idle: makes the team usable again. Collective. A lost peer stays lost.
 Status rt_recover(RtRank *r, RtError *e);
 uint64_t rt_rank_recoveries(const RtRank *r); // grows with each rt_recover

@@ -66,6 +66,7 @@ typedef struct ControlRank {
 typedef struct Control {
   _Atomic uint64_t abort;    // 0, or status << 32 | rank + 1 of the first witness
   _Atomic uint64_t epoch_ns; // zero of the timeline
+  _Atomic uint32_t speaker;  // rank + 1 of the process that tells people of the failure
   _Alignas(64) ControlRank rank[];
 } Control;
 

@@ -148,7 +148,9 @@ Status rt_recover(RtRank *r, RtError *e) {
     if (s != ST_OK) return s;
     if (step == 1) break;
     forget_failure(r);
-    if (r->index == 0) atomic_store(&t->control->abort, 0);
+    if (r->index != 0) continue;
+    atomic_store(&t->control->speaker, 0);
+    atomic_store(&t->control->abort, 0);
   }
   return ST_OK;
 }
