@@ -27,6 +27,26 @@ def gemm_tile(a_ptr, b_ptr, rm, rn, M, N, K, stride_am, stride_bk, BLOCK_M: tl.c
 
 
 @ditron.jit
+def acquire_rows(flags_ptr, pid_m, M, BLOCK_M: tl.constexpr, target):
+    """Waits for the owners of tile row pid_m of a gathered [M, ...]: rank r's M / world rows are there once flags[r] >= target."""
+    rows_per_rank = M // dl.num_ranks()
+    first = pid_m * BLOCK_M // rows_per_rank
+    last = (min(pid_m * BLOCK_M + BLOCK_M, M) - 1) // rows_per_rank
+    for owner in range(first, last + 1):
+        dl.acquire(flags_ptr + owner, at_least=target, scope="sys")
+
+
+@ditron.jit
+def gemm_tile_to(c_ptr, a_ptr, b_ptr, pid_m, pid_n, M, N, K, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr):
+    """Tile (pid_m, pid_n) of C [M, N] = A B, all without gaps between rows, in C's type."""
+    rm = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    rn = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    acc = gemm_tile(a_ptr, b_ptr, rm, rn, M, N, K, K, N, BLOCK_M, BLOCK_N, BLOCK_K)
+    c_ptrs = c_ptr + rm[:, None].to(tl.int64) * N + rn[None, :]
+    tl.store(c_ptrs, acc.to(c_ptr.dtype.element_ty), mask=(rm[:, None] < M) & (rn[None, :] < N))
+
+
+@ditron.jit
 def ag_gemm_kernel(a_ptr, b_ptr, c_ptr, flags_ptr, epoch_ptr, M, N, K, per_epoch, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
                    BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr, TILE_ORDER: tl.constexpr = own_rows_first):
     """C[M, N] = A B while A's rows arrive: rank r's M / world rows of a (symmetric, gathered) are there once flags[r] >= epoch *
@@ -34,17 +54,8 @@ def ag_gemm_kernel(a_ptr, b_ptr, c_ptr, flags_ptr, epoch_ptr, M, N, K, per_epoch
     rank = dl.rank()
     world = dl.num_ranks()
     pid_m, pid_n = TILE_ORDER(tl.program_id(0), tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), rank, world, GROUP_M)
-    rows_per_rank = M // world
-    first = pid_m * BLOCK_M // rows_per_rank
-    last = (min(pid_m * BLOCK_M + BLOCK_M, M) - 1) // rows_per_rank
-    target = tl.load(epoch_ptr) * per_epoch
-    for owner in range(first, last + 1):
-        dl.acquire(flags_ptr + owner, at_least=target, scope="sys")
-    rm = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
-    rn = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
-    acc = gemm_tile(a_ptr, b_ptr, rm, rn, M, N, K, K, N, BLOCK_M, BLOCK_N, BLOCK_K)
-    c_ptrs = c_ptr + rm[:, None].to(tl.int64) * N + rn[None, :]
-    tl.store(c_ptrs, acc.to(c_ptr.dtype.element_ty), mask=(rm[:, None] < M) & (rn[None, :] < N))
+    acquire_rows(flags_ptr, pid_m, M, BLOCK_M, tl.load(epoch_ptr) * per_epoch)
+    gemm_tile_to(c_ptr, a_ptr, b_ptr, pid_m, pid_n, M, N, K, BLOCK_M, BLOCK_N, BLOCK_K)
 
 
 @ditron.jit
@@ -129,13 +140,5 @@ def ag_gemm_fused_kernel(x_ptr, a_ptr, b_ptr, c_ptr, flags_ptr, epoch, M, N, K, 
         dl.release(flags_ptr + rank, 1, rank=peer, sig_op="add", scope="sys")
     else:
         pid_m, pid_n = TILE_ORDER(pid - pushers, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), rank, world, GROUP_M)
-        rows_per_rank = M // world
-        first = pid_m * BLOCK_M // rows_per_rank
-        last = (min(pid_m * BLOCK_M + BLOCK_M, M) - 1) // rows_per_rank
-        for owner in range(first, last + 1):
-            dl.acquire(flags_ptr + owner, at_least=epoch * PARTS, scope="sys")
-        rm = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
-        rn = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
-        acc = gemm_tile(a_ptr, b_ptr, rm, rn, M, N, K, K, N, BLOCK_M, BLOCK_N, BLOCK_K)
-        c_ptrs = c_ptr + rm[:, None].to(tl.int64) * N + rn[None, :]
-        tl.store(c_ptrs, acc.to(c_ptr.dtype.element_ty), mask=(rm[:, None] < M) & (rn[None, :] < N))
+        acquire_rows(flags_ptr, pid_m, M, BLOCK_M, epoch * PARTS)
+        gemm_tile_to(c_ptr, a_ptr, b_ptr, pid_m, pid_n, M, N, K, BLOCK_M, BLOCK_N, BLOCK_K)

@@ -7,7 +7,7 @@ import triton_dist.language as dl
 from triton_dist.language.extra import libshmem_device
 from triton_dist.language.extra.language_extra import __syncthreads, ld, st, tid
 
-from overlap import gemm_tile
+from overlap import gemm_tile, gemm_tile_to
 from tile_order import own_rows_first, own_rows_last
 
 
@@ -38,11 +38,7 @@ def ag_gemm_wait_kernel(a_ptr, b_ptr, c_ptr, flags_ptr, epoch_ptr, M, N, K, BLOC
     last = (min(pid_m * BLOCK_M + BLOCK_M, M) - 1) // rows_per_rank
     token = dl.wait(flags_ptr + first, last - first + 1, "sys", "acquire", waitValue=tl.load(epoch_ptr))
     a_ptr = dl.consume_token(a_ptr, token)
-    rm = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
-    rn = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
-    acc = gemm_tile(a_ptr, b_ptr, rm, rn, M, N, K, K, N, BLOCK_M, BLOCK_N, BLOCK_K)
-    c_ptrs = c_ptr + rm[:, None].to(tl.int64) * N + rn[None, :]
-    tl.store(c_ptrs, acc.to(c_ptr.dtype.element_ty), mask=(rm[:, None] < M) & (rn[None, :] < N))
+    gemm_tile_to(c_ptr, a_ptr, b_ptr, pid_m, pid_n, M, N, K, BLOCK_M, BLOCK_N, BLOCK_K)
 
 
 @triton_dist.jit

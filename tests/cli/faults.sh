@@ -1,6 +1,6 @@
 # Faults as the program reports them: a dropped signal on threads and processes, and a rank that is killed.
 # TIMEOUT: 300
-before=$(ls /dev/shm)
+before=$(find /dev/shm -name "*ditron*" | sort)
 
 # ---- all-gather + GEMM whose pushing instances forget to release: every rank waits for its peers, and says so
 mkdir broken
@@ -14,7 +14,7 @@ fused() { # PREFIX... -- OPTIONS...: the broken kernel on 3 ranks
   local prefix=()
   while [ "$1" != -- ]; do prefix+=("$1"); shift; done
   shift
-  "${prefix[@]}" ditron run broken/overlap.py:ag_gemm_fused_kernel "$@" --grid 12 --quiet --deadline 2 "x_ptr=randn:f32[16,64]" \
+  "${prefix[@]}" ditron run broken/overlap.py:ag_gemm_fused_kernel "$@" --grid 12 --threads 1 --quiet --deadline 2 "x_ptr=randn:f32[16,64]" \
     "a_ptr=sym:zeros:f32[48,64]" "b_ptr=randn:f32[64,32]" "c_ptr=zeros:f32[48,32]" "flags_ptr=sym:zeros:i64[3]" epoch=1 M=48 N=32 \
     K=64 PARTS=2 BLOCK=256 BLOCK_M=16 BLOCK_N=16 BLOCK_K=16 GROUP_M=2
 }
@@ -22,16 +22,23 @@ check_report() { # FILE
   cat "$1"
   grep -q "a wait passed its deadline of 2 s" "$1"
   grep -qE "kernel 'ag_gemm_fused_kernel', program \([0-9]+, 0, 0\)" "$1"
-  line=$(grep -n 'dl.acquire(flags_ptr + owner, at_least=epoch \* PARTS' broken/overlap.py | cut -d: -f1)
+  line=$(grep -n 'dl.acquire(flags_ptr + owner, at_least=target' broken/overlap.py | cut -d: -f1)
   grep -q "overlap.py:$line" "$1"
   grep -q "'flags_ptr'" "$1"
   grep -q "should be >= 2, but is 0" "$1"
   grep -q "no signal call has written it" "$1"
+  grep -qE "^  kernel .*\(and 1 more instance\)" "$1" # each wait once, with how many share it
+  grep -qE "^  also kernel .*'flags_ptr' \+ 8" "$1"
 }
 if fused -- --ranks 3 2> threads.txt; then echo "must fail"; exit 1; fi
 check_report threads.txt
 if fused ditron launch -n 3 -- 2> processes.txt; then echo "must fail"; exit 1; fi
 check_report processes.txt
+told_once() { # FILE: one process of three shows the report, the others a line each
+  test "$(grep -cE '^ditron: rank [0-9]+ stopped too' "$1")" = "$2"
+  test "$(grep -cE "$3" "$1")" = 1
+}
+told_once processes.txt 2 'a wait passed its deadline of 2 s'
 
 # ---- a killed rank: the others stop within 5 s and name it
 cat > forever.py <<'PY'
@@ -70,7 +77,7 @@ for victim in 0 1 2; do
   echo "rank $victim (process $pid) killed: exit $code after $took ms"
   test $code -ne 0
   test $took -lt 5000
-  grep -q "rank $victim (process $pid) has ended" killed.txt
+  told_once killed.txt 1 "rank $victim \(process $pid\) has ended"
   grep -q "rank $victim was ended by signal 9" killed.txt
 done
-test "$before" = "$(ls /dev/shm)"
+test "$before" = "$(find /dev/shm -name "*ditron*" | sort)"
