@@ -55,6 +55,9 @@ typedef struct PassFlow {
 } PassFlow;
 void pass_flow_run(IrFunc *f, const PassFlow *flow, Arena *scratch);
 
+// ---- lay.c
+int lay_mma_shape(const IrOp *dot); // IrMma that computes it, or -1
+
 #define PASS_EACH_FUNC(p, f) for (IrFunc *f = (p)->m->funcs; f; f = f->next)
 #define PASS_EACH_OP(b, op) for (IrOp *op = (b)->first; op; op = op->next)
 

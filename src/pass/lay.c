@@ -1,0 +1,504 @@
+// lay: tile stage to laid-out stage: which thread holds which elements of each tile.
+//
+// Every op has a say in the layout that it works in:
+//   loads, stores, atomics   neighbours in memory beside each other in a thread, then across lanes (axis analysis)
+//   dot                      fragments of the matrix unit where it knows the types, else blocks
+//   reduce, shape ops        follow from their operand's; scan, gather, ...: blocks
+//   elementwise              that of the first operand that is dear to move
+// Operands come in the layout that their user asks for. What is cheap to compute (indices, splats, comparisons of them) is computed
+// again in it; all else passes a `relayout`, placed right behind the definition, so that each value moves once a layout.
+#include "pass/place.h"
+
+#include <string.h>
+
+typedef struct Variant { // a value in another layout
+  const IrType *type;
+  IrValue *v;
+  struct Variant *next;
+} Variant;
+
+typedef struct Lay {
+  Pass *pass;
+  IrCtx *ctx;
+  Arena *arena;
+  PassAxes *axes;
+  uint32_t lane_bits, warp_bits, nvalues;
+  Map variants; // IrValue* -> Variant*
+  Map cheap;    // IrValue* -> 1 cheap, 2 dear
+} Lay;
+
+static void lay_block(Lay *l, IrBlock *b);
+
+// ---- layouts --------------------------------------------------------------------------------------------------------------------
+static const IrType *with(Lay *l, const IrType *t, const IrLayout *layout) {
+  return ir_type_with_layout(l->ctx, t, layout);
+}
+
+// `vec` neighbours along order[0] in a thread; lanes, then warps, fill the axes in that order.
+static IrLayout spread(const Lay *l, int rank, const int32_t *shape, const int32_t *order, int32_t vec) {
+  int32_t per[IR_MAX_RANK], lanes[IR_MAX_RANK], warps[IR_MAX_RANK];
+  int32_t left_lanes = 1 << l->lane_bits, left_warps = 1 << l->warp_bits;
+  for (int k = 0; k < rank; k++) {
+    const int i = order[k];
+    per[i] = k == 0 ? vec : 1;
+    const int32_t room = shape[i] / per[i];
+    lanes[i] = room < left_lanes ? room : left_lanes;
+    left_lanes /= lanes[i];
+  }
+  for (int k = rank - 1; k >= 0; k--) { // warps from the slowest axis on: each reads whole rows
+    const int i = order[k];
+    const int32_t room = shape[i] / per[i] / lanes[i];
+    warps[i] = room < left_warps ? room : left_warps;
+    left_warps /= warps[i];
+  }
+  lanes[order[rank - 1]] *= left_lanes; // what is left holds copies
+  warps[order[rank - 1]] *= left_warps;
+  return layout_blocked(rank, shape, per, lanes, warps, order);
+}
+
+static void rows_order(int rank, int32_t *order) {
+  for (int i = 0; i < rank; i++) order[i] = rank - 1 - i;
+}
+
+static int32_t most_vec(const Lay *l, const IrType *t, int axis, int32_t vec) {
+  const int64_t share = ir_type_elems(t) >> (l->lane_bits + l->warp_bits);
+  while (vec > 1 && (vec > share || vec > t->shape[axis])) vec /= 2;
+  return vec;
+}
+
+static IrLayout default_layout(const Lay *l, const IrType *t) {
+  int32_t order[IR_MAX_RANK];
+  rows_order(t->rank, order);
+  const int bytes = ir_type_is_ptr(t) ? 8 : ir_dtypes[t->dtype].bytes;
+  return spread(l, t->rank, t->shape, order, most_vec(l, t, t->rank - 1, 16 / bytes > 4 ? 4 : 16 / bytes));
+}
+
+// For an access through the pointers p: along the axis with the longest runs of neighbours, as many in a thread as one
+// instruction moves.
+static IrLayout memory_layout(Lay *l, const IrValue *p) {
+  const IrType *t = p->type;
+  const PassAxis *x = p->id < l->nvalues ? pass_axis(l->axes, p) : NULL;
+  int32_t order[IR_MAX_RANK];
+  rows_order(t->rank, order);
+  if (!x || x->rank != t->rank) return spread(l, t->rank, t->shape, order, 1);
+  int best = 0;
+  for (int k = 1; k < t->rank; k++) {
+    if (x->contig[order[k]] > x->contig[order[best]]) best = k;
+  }
+  const int32_t fast = order[best];
+  memmove(&order[1], &order[0], sizeof *order * (size_t)best);
+  order[0] = fast;
+  const int32_t bytes = ir_dtypes[t->dtype].bytes;
+  int32_t vec = x->contig[fast], aligned = x->div[fast] / bytes;
+  if (vec > aligned) vec = aligned;
+  if (vec > 16 / bytes) vec = 16 / bytes;
+  return spread(l, t->rank, t->shape, order, most_vec(l, t, fast, vec < 1 ? 1 : vec));
+}
+
+// ---- what is cheap to compute again -------------------------------------------------------------------------------------------
+static bool is_cheap(Lay *l, IrValue *v) {
+  if (v->type->kind != IR_TILE) return true;
+  if (!v->def) return false;
+  uint64_t known;
+  if (map_get(&l->cheap, (uint64_t)(uintptr_t)v, &known)) return known == 1;
+  map_set(&l->cheap, (uint64_t)(uintptr_t)v, 2);
+  const IrOp *op = v->def;
+  bool cheap = false;
+  switch (op->kind) {
+  case OP_const:
+  case OP_splat:
+  case OP_arange: cheap = true; break;
+  case OP_expand_dims:
+  case OP_broadcast:
+  case OP_trans:
+  case OP_relayout: cheap = is_cheap(l, ir_operand(op, 0)); break;
+  default:
+    cheap = (ir_ops[op->kind].traits & TRAIT_ELEMENTWISE) && op->kind != OP_math &&
+            op->kind != OP_inline_asm && op->nresults == 1;
+    for (uint32_t i = 0; cheap && i < op->noperands; i++)
+      cheap = !ir_operand(op, i) || is_cheap(l, ir_operand(op, i));
+  }
+  map_set(&l->cheap, (uint64_t)(uintptr_t)v, cheap ? 1 : 2);
+  return cheap;
+}
+
+// ---- a value in a layout ------------------------------------------------------------------------------------------------------
+static IrBuilder behind(const IrValue *v) {
+  if (v->def) return ir_builder_after(v->def);
+  IrBuilder b = v->block->first ? ir_builder_before(v->block->first) : ir_builder_at_end(v->block);
+  return b;
+}
+
+// The layout that op's operand needs so that its result has `layout`; op moves elements about.
+static IrLayout operand_layout(const IrOp *op, const IrLayout *layout) {
+  const IrType *from = ir_operand(op, 0)->type, *to = op->results[0].type;
+  if (op->kind == OP_broadcast) return layout_slice(layout, to->rank, from->shape, to->shape);
+  if (op->kind == OP_trans)
+    return layout_trans_back(layout, from->rank, from->shape, ir_attr(op, ATTR_perm)->ints.v);
+  return *layout; // expand_dims, reshape, elementwise: the index stays
+}
+
+static IrValue *in_layout(Lay *l, IrValue *v, const IrLayout *layout) {
+  if (!v || v->type->kind != IR_TILE) return v;
+  const IrType *t = with(l, v->type, layout);
+  if (v->type == t) return v;
+  for (const Variant *x = map_getp(&l->variants, v); x; x = x->next) {
+    if (x->type == t) return x->v;
+  }
+  IrBuilder b = behind(v);
+  IrOp *made;
+  if (is_cheap(l, v)) {
+    const IrOp *op = v->def;
+    IrValue **ops = arena_array(l->arena, IrValue *, op->noperands + 1);
+    for (uint32_t i = 0; i < op->noperands; i++) {
+      const IrLayout inner = operand_layout(op, layout);
+      ops[i] = in_layout(l, ir_operand(op, i), &inner);
+    }
+    if (op->kind == OP_relayout) return in_layout(l, ir_operand(op, 0), layout);
+    b = behind(v); // operands may have come behind it
+    b.loc = op->loc;
+    made = pass_like(&b, op, op->noperands, ops, t)->def;
+    map_set(&l->cheap, (uint64_t)(uintptr_t)ir_result(made, 0), 1);
+  } else {
+    if (v->def) b.loc = v->def->loc;
+    made = ir_build(&b, OP_relayout, 1, &v, 1, &t, 0);
+  }
+  Variant *x = arena_new(l->arena, Variant);
+  *x = (Variant){t, ir_result(made, 0), map_getp(&l->variants, v)};
+  map_setp(&l->variants, v, x);
+  return x->v;
+}
+
+static void ask(Lay *l, IrOp *op, uint32_t i, const IrLayout *layout) {
+  IrValue *v = ir_operand(op, i);
+  if (v && v->type->kind == IR_TILE) ir_set_operand(op, i, in_layout(l, v, layout));
+}
+static void ask_all(Lay *l, IrOp *op, const IrLayout *layout) {
+  for (uint32_t i = 0; i < op->noperands; i++) ask(l, op, i, layout);
+}
+static void give(Lay *l, IrOp *op, uint32_t i, const IrLayout *layout) {
+  IrValue *r = ir_result(op, i);
+  if (r->type->kind == IR_TILE) r->type = with(l, r->type, layout);
+}
+static const IrLayout *layout_of(Lay *l, IrValue *v) {
+  if (!v->type->layout) { // a value that nothing has decided about: blocks
+    const IrLayout d = default_layout(l, v->type);
+    v->type = with(l, v->type, &d);
+  }
+  return v->type->layout;
+}
+
+// ---- products -------------------------------------------------------------------------------------------------------------------
+int lay_mma_shape(const IrOp *dot) {
+  static const struct {
+    int m, n, k;
+    IrDtype a, b, c;
+  } shapes[] = {
+#define MMA_SHAPE(name, m, n, k, a, b, c, as, bs, cs) {m, n, k, IR_##a, IR_##b, IR_##c},
+#include "ir/mma.def"
+#undef MMA_SHAPE
+  };
+  const IrType *a = ir_operand(dot, 0)->type, *b = ir_operand(dot, 1)->type, *c = dot->results[0].type;
+  if (c->rank != 2) return -1;
+  for (int i = 0; i < (int)DT_COUNTOF(shapes); i++) {
+    if (shapes[i].a != a->dtype || shapes[i].b != b->dtype || shapes[i].c != c->dtype) continue;
+    if (i == MMA_m16n8k8_tf32 && ir_attr_i(dot, ATTR_prec) != PREC_tf32) continue;
+    if (c->shape[0] >= shapes[i].m && c->shape[1] >= shapes[i].n && a->shape[1] >= shapes[i].k) return i;
+  }
+  return -1;
+}
+
+// Warps along m first: products that feed another product keep their rows.
+static void mma_warps(const Lay *l, const IrType *c, int32_t *warps) {
+  warps[0] = warps[1] = 1;
+  for (uint32_t i = 0; i < l->warp_bits; i++) {
+    const bool rows = warps[0] * 16 < c->shape[0], cols = warps[1] * 8 < c->shape[1];
+    warps[!rows && cols] *= 2;
+  }
+}
+
+static IrLayout mma_c_layout(const Lay *l, const IrType *c) {
+  int32_t warps[2];
+  mma_warps(l, c, warps);
+  return layout_mma_c(2, c->shape, warps);
+}
+
+static void lay_dot(Lay *l, IrOp *op) {
+  const IrType *a = ir_operand(op, 0)->type, *b = ir_operand(op, 1)->type, *c = op->results[0].type;
+  if (lay_mma_shape(op) >= 0) {
+    int32_t warps[2];
+    mma_warps(l, c, warps);
+    const uint32_t pack = (uint32_t)bits_log2(4u / ir_dtypes[a->dtype].bytes);
+    const IrLayout al = layout_mma_a(2, a->shape, warps, pack), bl = layout_mma_b(2, b->shape, warps, pack),
+                   cl = layout_mma_c(2, c->shape, warps);
+    ask(l, op, 0, &al);
+    ask(l, op, 1, &bl);
+    ask(l, op, 2, &cl);
+    give(l, op, 0, &cl);
+    return;
+  }
+  const IrLayout al = default_layout(l, a), bl = default_layout(l, b), cl = default_layout(l, c);
+  ask(l, op, 0, &al); // they pass through block memory, whatever their layout
+  ask(l, op, 1, &bl);
+  ask(l, op, 2, &cl);
+  give(l, op, 0, &cl);
+}
+
+// ---- control --------------------------------------------------------------------------------------------------------------------
+// What a carried value will be: the layout of the product or load that makes it, a few ops up.
+static IrLayout foresee(Lay *l, IrValue *v, const IrType *t, int depth) {
+  while (v && v->def && depth-- > 0) {
+    const IrOp *op = v->def;
+    if (op->kind == OP_dot)
+      return lay_mma_shape(op) >= 0 ? mma_c_layout(l, op->results[0].type) : default_layout(l, t);
+    if (op->kind == OP_load) return memory_layout(l, ir_operand(op, 0));
+    if (!(ir_ops[op->kind].traits & TRAIT_ELEMENTWISE)) break;
+    IrValue *next = NULL;
+    for (uint32_t i = 0; i < op->noperands && !next; i++) {
+      IrValue *o = ir_operand(op, i);
+      if (o && o->type->kind == IR_TILE && o->def && !is_cheap(l, o)) next = o;
+    }
+    v = next;
+  }
+  return default_layout(l, t);
+}
+
+static void lay_for(Lay *l, IrOp *op) {
+  IrBlock *body = op->regions[0];
+  const IrOp *end = ir_terminator(body);
+  for (uint32_t i = 0; i < op->nresults; i++) {
+    IrValue *init = ir_operand(op, 3 + i), *arg = body->args.data[1 + i];
+    if (arg->type->kind != IR_TILE) continue;
+    const IrLayout layout = init->type->layout && !is_cheap(l, init)
+                                ? *init->type->layout
+                                : foresee(l, ir_operand(end, i), arg->type, 16);
+    ask(l, op, 3 + i, &layout);
+    arg->type = with(l, arg->type, &layout);
+    give(l, op, i, &layout);
+  }
+  lay_block(l, body);
+  for (uint32_t i = 0; i < op->nresults; i++) {
+    if (body->args.data[1 + i]->type->kind == IR_TILE)
+      ask(l, ir_terminator(body), i, body->args.data[1 + i]->type->layout);
+  }
+}
+
+static void lay_if(Lay *l, IrOp *op) { // switch too
+  for (uint32_t r = 0; r < op->nregions; r++) lay_block(l, op->regions[r]);
+  for (uint32_t i = 0; i < op->nresults; i++) {
+    if (op->results[i].type->kind != IR_TILE) continue;
+    const IrLayout layout = *layout_of(l, ir_operand(ir_terminator(op->regions[0]), i));
+    for (uint32_t r = 0; r < op->nregions; r++) ask(l, ir_terminator(op->regions[r]), i, &layout);
+    give(l, op, i, &layout);
+  }
+}
+
+static void lay_while(Lay *l, IrOp *op) {
+  IrBlock *before = op->regions[0], *after = op->regions[1];
+  for (uint32_t i = 0; i < op->noperands; i++) {
+    IrValue *arg = before->args.data[i];
+    if (arg->type->kind != IR_TILE) continue;
+    const IrLayout layout = *layout_of(l, ir_operand(op, i));
+    ask(l, op, i, &layout);
+    arg->type = with(l, arg->type, &layout);
+  }
+  lay_block(l, before);
+  IrOp *test = ir_terminator(before);
+  for (uint32_t i = 0; i < op->nresults; i++) { // operand 0 of cond_yield is the condition
+    IrValue *v = ir_operand(test, 1 + i);
+    if (v->type->kind != IR_TILE) continue;
+    const IrLayout layout = *layout_of(l, v);
+    give(l, op, i, &layout);
+    after->args.data[i]->type = with(l, after->args.data[i]->type, &layout);
+  }
+  lay_block(l, after);
+  for (uint32_t i = 0; i < op->noperands; i++) {
+    if (before->args.data[i]->type->kind == IR_TILE)
+      ask(l, ir_terminator(after), i, before->args.data[i]->type->layout);
+  }
+}
+
+// ---- the other ops ----------------------------------------------------------------------------------------------------------------
+static IrLayout drop_axis(const IrLayout *from, const IrType *t, int axis) { // of a reduction
+  int32_t slim[IR_MAX_RANK];
+  memcpy(slim, t->shape, sizeof *slim * (size_t)t->rank);
+  slim[axis] = 1;
+  const IrLayout s = layout_slice(from, t->rank, slim, t->shape);
+  return layout_compact(&s);
+}
+
+static void lay_reduce(Lay *l, IrOp *op) {
+  const IrType *t = ir_operand(op, 0)->type;
+  const IrLayout from = *layout_of(l, ir_operand(op, 0));
+  ask_all(l, op, &from);
+  const IrLayout to = drop_axis(&from, t, (int)ir_attr_i(op, ATTR_axis));
+  for (uint32_t i = 0; i < op->nresults; i++) give(l, op, i, &to);
+}
+
+// A scan's axis lies in one thread's registers or along lanes, never across warps.
+static void lay_scan(Lay *l, IrOp *op) {
+  const IrType *t = ir_operand(op, 0)->type;
+  const int axis = (int)ir_attr_i(op, ATTR_axis);
+  int32_t per[IR_MAX_RANK], lanes[IR_MAX_RANK], warps[IR_MAX_RANK], order[IR_MAX_RANK];
+  rows_order(t->rank, order);
+  int32_t left_lanes = 1 << l->lane_bits, left_warps = 1 << l->warp_bits;
+  for (int i = 0; i < t->rank; i++) per[i] = lanes[i] = warps[i] = 1;
+  lanes[axis] = t->shape[axis] < left_lanes ? t->shape[axis] : left_lanes;
+  per[axis] = t->shape[axis] / lanes[axis]; // the whole axis: each lane holds a run of it
+  left_lanes /= lanes[axis];
+  int other = axis;
+  for (int k = t->rank - 1; k >= 0; k--) {
+    if (k == axis) continue;
+    lanes[k] = t->shape[k] < left_lanes ? t->shape[k] : left_lanes;
+    left_lanes /= lanes[k];
+    const int32_t room = t->shape[k] / lanes[k];
+    warps[k] = room < left_warps ? room : left_warps;
+    left_warps /= warps[k];
+    other = k;
+  }
+  lanes[other] *= left_lanes;
+  warps[other] *= left_warps;
+  const IrLayout layout = layout_blocked(t->rank, t->shape, per, lanes, warps, order);
+  ask_all(l, op, &layout);
+  for (uint32_t i = 0; i < op->nresults; i++) give(l, op, i, &layout);
+}
+
+static void lay_elementwise(Lay *l, IrOp *op) {
+  const IrType *t = op->results[0].type;
+  if (t->kind != IR_TILE) return;
+  const IrLayout *chosen = NULL;
+  for (uint32_t i = 0; i < op->noperands && !chosen; i++) {
+    IrValue *v = ir_operand(op, i);
+    if (v && v->type->kind == IR_TILE && !is_cheap(l, v)) chosen = layout_of(l, v);
+  }
+  const IrLayout layout = chosen ? *chosen : default_layout(l, t);
+  ask_all(l, op, &layout);
+  for (uint32_t i = 0; i < op->nresults; i++) give(l, op, i, &layout);
+}
+
+static void lay_op(Lay *l, IrOp *op) {
+  IrLayout layout;
+  IrValue *a = ir_operand(op, 0);
+  switch (op->kind) {
+  case OP_load:
+  case OP_store:
+  case OP_atomic_rmw:
+  case OP_atomic_cas:
+    if (a->type->kind != IR_TILE) return;
+    layout = memory_layout(l, a);
+    ask_all(l, op, &layout);
+    if (op->nresults) give(l, op, 0, &layout);
+    return;
+  case OP_dot: lay_dot(l, op); return;
+  case OP_reduce: lay_reduce(l, op); return;
+  case OP_scan: lay_scan(l, op); return;
+  case OP_for: lay_for(l, op); return;
+  case OP_while: lay_while(l, op); return;
+  case OP_if:
+  case OP_switch: lay_if(l, op); return;
+  case OP_expand_dims:
+  case OP_reshape: // the flat index stays
+    layout = *layout_of(l, a);
+    ask(l, op, 0, &layout);
+    give(l, op, 0, &layout);
+    return;
+  case OP_trans:
+    layout = layout_trans(layout_of(l, a), a->type->rank, a->type->shape, ir_attr(op, ATTR_perm)->ints.v);
+    give(l, op, 0, &layout);
+    return;
+  case OP_broadcast: {
+    layout = default_layout(l, op->results[0].type);
+    const IrLayout inner = operand_layout(op, &layout);
+    ask(l, op, 0, &inner);
+    give(l, op, 0, &layout);
+    return;
+  }
+  case OP_join:
+    layout = *layout_of(l, a);
+    ask_all(l, op, &layout);
+    layout = layout_join(&layout);
+    give(l, op, 0, &layout);
+    return;
+  case OP_split: {
+    IrLayout halves;
+    layout = *layout_of(l, a);
+    if (!layout_split(&layout, &halves)) {
+      halves = default_layout(l, op->results[0].type);
+      layout = layout_join(&halves);
+      ask(l, op, 0, &layout);
+    }
+    give(l, op, 0, &halves);
+    give(l, op, 1, &halves);
+    return;
+  }
+  case OP_gather:
+  case OP_cat:
+  case OP_histogram: // through block memory: each side in blocks of its own
+    for (uint32_t i = 0; i < op->noperands; i++) {
+      if (!ir_operand(op, i)) continue;
+      layout = default_layout(l, ir_operand(op, i)->type);
+      ask(l, op, i, &layout);
+    }
+    layout = default_layout(l, op->results[0].type);
+    give(l, op, 0, &layout);
+    return;
+  case OP_unsplat:
+    layout = *layout_of(l, a);
+    ask(l, op, 0, &layout);
+    return;
+  default: break;
+  }
+  if (op->nresults && op->results[0].type->kind == IR_TILE && ir_ops[op->kind].traits & TRAIT_ELEMENTWISE) {
+    lay_elementwise(l, op);
+    return;
+  }
+  for (uint32_t r = 0; r < op->nregions; r++) lay_block(l, op->regions[r]);
+  for (uint32_t i = 0; i < op->noperands; i++) { // print, assert, mem_store, ...: as the value is
+    IrValue *v = ir_operand(op, i);
+    if (!v || v->type->kind != IR_TILE) continue;
+    layout = *layout_of(l, v);
+    ask(l, op, i, &layout);
+  }
+  for (uint32_t i = 0; i < op->nresults; i++) {
+    if (op->results[i].type->kind == IR_TILE) layout_of(l, ir_result(op, i));
+  }
+}
+
+static void lay_block(Lay *l, IrBlock *b) {
+  for (IrOp *op = b->first, *next; op; op = next) {
+    next = op->next;
+    if (!(ir_ops[op->kind].traits & TRAIT_TERMINATOR)) lay_op(l, op);
+  }
+}
+
+// Layouts are decided in place; those of values without users are given at the end, so that every tile has one.
+static bool finish(IrOp *op, void *user) {
+  for (uint32_t i = 0; i < op->nresults; i++) {
+    if (op->results[i].type->kind == IR_TILE) layout_of(user, ir_result(op, i));
+  }
+  return true;
+}
+
+Status pass_lay(Pass *pass) {
+  IrModule *m = pass->m;
+  Place *p = arena_new(pass->scratch, Place);
+  *p = (Place){.pass = pass, .m = m, .ctx = m->ctx, .arena = pass->scratch};
+  if (ESCAPE_TRY(&p->fail)) return p->fail.status;
+  PASS_EACH_FUNC(pass, f) {
+    p->old = f;
+    place_expand(p, f); // descriptors to pointers and masks, carried pointers to scalars
+    Lay *l = arena_new(pass->scratch, Lay);
+    *l = (Lay){.pass = pass, .ctx = m->ctx, .arena = pass->scratch};
+    l->lane_bits = (uint32_t)bits_log2((uint64_t)m->lanes);
+    l->warp_bits = (uint32_t)bits_log2((uint64_t)m->num_warps);
+    l->axes = pass_axis_run(f, pass->scratch);
+    l->nvalues = f->next_id;
+    map_init(&l->variants, pass->scratch);
+    map_init(&l->cheap, pass->scratch);
+    lay_block(l, f->body);
+    ir_walk(f->body, finish, l);
+    ir_renumber(f);
+  }
+  m->stage = STAGE_laid;
+  return ST_OK;
+}
