@@ -36,7 +36,7 @@ T lower_dtype(const Lower *l, IrDtype d) {
   return NULL;
 }
 T lower_scalar_type(const Lower *l, const IrType *t) {
-  return ir_type_is_ptr(t) ? l->ptr : lower_dtype(l, t->dtype);
+  return ir_type_is_ptr(t) ? l->space[t->space] : lower_dtype(l, t->dtype);
 }
 T lower_memory_type(const Lower *l, const IrType *t) {
   const T e = lower_scalar_type(l, t);
@@ -47,8 +47,8 @@ T lower_type(const Lower *l, const IrType *t) {
   case IR_SCALAR:
   case IR_PTR: return lower_vec(lower_scalar_type(l, t), (uint32_t)l->width);
   case IR_TILE: return lower_vec(lower_scalar_type(l, t), (uint32_t)ir_type_elems(t));
-  case IR_MEMDESC: return l->ptr;
-  case IR_MBARRIER:
+  case IR_MEMDESC: return l->space[t->space];
+  case IR_MBARRIER: return l->mbarrier;
   case IR_DESC:
   case IR_TOKEN: return NULL; // nothing at run time
   }
@@ -301,7 +301,10 @@ static void lower_while(Lower *l, const IrOp *op) {
   V *next = result_array(l, nin);
   yielded(l, body, 0, next, nin);
   if (turn) {
-    lower_yield(l, op, turn);
+    if (l->target->yield)
+      l->target->yield(l, op, turn);
+    else
+      lower_yield(l, op, turn);
     const V one = LLVMConstInt(l->i32, 1, false); // stays at the most
     const V most = lower_icmp(l, LLVMIntEQ, turn, LLVMConstInt(l->i32, UINT32_MAX, false));
     incoming(turn, LLVMBuildSelect(l->b, most, turn, LLVMBuildAdd(l->b, turn, one, ""), ""), lower_here(l));
@@ -318,8 +321,8 @@ static void lower_const(Lower *l, const IrOp *op) {
   const uint64_t bits = (uint64_t)ir_attr_i(op, ATTR_value);
   const T e = lower_scalar_type(l, t);
   V c;
-  if (e == l->ptr)
-    c = LLVMConstIntToPtr(LLVMConstInt(l->i64, bits, false), l->ptr);
+  if (LLVMGetTypeKind(e) == LLVMPointerTypeKind)
+    c = LLVMConstIntToPtr(LLVMConstInt(l->i64, bits, false), e);
   else if (e == l->f32)
     c = LLVMConstBitCast(LLVMConstInt(l->i32, bits & UINT32_MAX, false), l->f32);
   else if (e == l->f64)
@@ -330,6 +333,7 @@ static void lower_const(Lower *l, const IrOp *op) {
 }
 
 void lower_op(Lower *l, const IrOp *op) {
+  if (l->target->op && l->target->op(l, op)) return;
   switch (op->kind) {
   case OP_const: lower_const(l, op); return;
   case OP_if:

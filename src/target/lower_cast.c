@@ -98,6 +98,8 @@ static V f64_to_f32(Lower *l, V x, bool odd) {
 }
 
 V lower_widen(Lower *l, V x, IrDtype d) {
+  const V own = l->target->widen ? l->target->widen(l, x, d) : NULL;
+  if (own) return own;
   const T f = lower_shape(l->f32, x);
   switch (d) {
   case IR_f16: return LLVMBuildFPExt(l->b, LLVMBuildBitCast(l->b, x, half_type(l, x), ""), f, "");
@@ -112,6 +114,8 @@ V lower_widen(Lower *l, V x, IrDtype d) {
 }
 
 V lower_narrow(Lower *l, V x, IrDtype d, IrRound round) {
+  const V own = l->target->narrow ? l->target->narrow(l, x, d, round) : NULL;
+  if (own) return own;
   const bool from64 = lower_elem_type(LLVMTypeOf(x)) == l->f64;
   if (d == IR_f64) return from64 ? x : LLVMBuildFPExt(l->b, x, lower_shape(l->f64, x), "");
   if (from64 && (d != IR_f32 || round == ROUND_rtz))

@@ -130,19 +130,22 @@ static V with_sign_f32(Lower *l, V mag, V of) { return lower_bin(l, "llvm.copysi
 static V tanh_f32(Lower *l, V x) {
   const V a = fabs_of(l, x), z = lower_fmul(l, x, x);
   const V small = lower_fma(l, lower_fmul(l, x, z), POLY(l, z, math_tanh_f32), x);
-  const V e = exp_f32(l, lower_fmul(l, at_most(l, a, 10), cf(x, 2)));
+  const V e = lower_math_call(l, MATH_FN_exp, lower_fmul(l, at_most(l, a, 10), cf(x, 2)), NULL);
   const V big = lower_fsub(l, cf(x, 1), lower_fdiv(l, cf(x, 2), lower_fadd(l, e, cf(x, 1))));
   return with_sign_f32(l, lower_sel(l, lower_fcmp(l, LLVMRealOLT, a, cf(x, 0.625)), small, big), x); // -0 too
 }
 static V erf_f32(Lower *l, V x) {
   const V a = fabs_of(l, x), z = lower_fmul(l, x, x);
   const V small = lower_fma(l, x, POLY(l, z, math_erf_f32), x);
-  const V c = exp_f32(l, POLY(l, lower_fsub(l, at_most(l, a, 4), cf(x, 2.5)), math_erfc_f32));
+  const V c = lower_math_call(l, MATH_FN_exp,
+                              POLY(l, lower_fsub(l, at_most(l, a, 4), cf(x, 2.5)), math_erfc_f32), NULL);
   const V big = with_sign_f32(l, lower_fsub(l, cf(x, 1), c), x);
   return lower_sel(l, lower_fcmp(l, LLVMRealOLT, a, cf(x, 1)), small, big);
 }
 
 V lower_math_call(Lower *l, IrMath fn, V x, V y) {
+  const V own = l->target->math ? l->target->math(l, fn, x, y) : NULL;
+  if (own) return own;
   switch (fn) { // of either width, and exact
   case MATH_FN_sqrt: return lower_un(l, "llvm.sqrt", x);
   case MATH_FN_rsqrt: return lower_fdiv(l, cf(x, 1), lower_un(l, "llvm.sqrt", x));

@@ -80,6 +80,7 @@ static void open_llvm(Lower *l) {
   l->f32 = LLVMFloatTypeInContext(l->cx);
   l->f64 = LLVMDoubleTypeInContext(l->cx);
   l->ptr = LLVMPointerTypeInContext(l->cx, 0);
+  for (size_t i = 0; i < DT_COUNTOF(l->space); i++) l->space[i] = l->ptr;
   l->void_ = LLVMVoidTypeInContext(l->cx);
 }
 static void close_llvm(Lower *l) {
@@ -110,9 +111,10 @@ static void verify(Lower *l) {
 
 // Vectors and loops are made already: what is left is to tidy up. Our own functions below a kernel are tidy.
 static void optimise(Lower *l) {
-  const char *passes = l->options->opt ? "early-cse,simplifycfg,instcombine<no-verify-fixpoint>,"
-                                         "loop-mssa(loop-simplifycfg,licm),gvn,simplifycfg,adce"
-                                       : "early-cse";
+  const char *passes = l->options->opt && l->target->passes ? l->target->passes
+                       : l->options->opt ? "early-cse,simplifycfg,instcombine<no-verify-fixpoint>,"
+                                           "loop-mssa(loop-simplifycfg,licm),gvn,simplifycfg,adce"
+                                         : "early-cse";
   const LLVMPassBuilderOptionsRef o = LLVMCreatePassBuilderOptions();
   LLVMErrorRef e = NULL;
   for (V fn = LLVMGetFirstFunction(l->mod); fn && !e; fn = LLVMGetNextFunction(fn)) {
@@ -188,13 +190,6 @@ void lower_debug_function(Lower *l, V fn, Loc loc, const char *name) {
 }
 
 // ---- the compile -------------------------------------------------------------------------------
-typedef struct Output {
-  char *code; // malloc'd
-  size_t bytes;
-  ImageKernel *kernels;
-  uint32_t nkernels;
-} Output;
-
 static const ImageWait waits[WAIT_COUNT] = {[WAIT_none] = IMAGE_WAIT_NONE,
                                             [WAIT_external] = IMAGE_WAIT_EXTERNAL,
                                             [WAIT_ordered] = IMAGE_WAIT_ORDERED,
@@ -227,7 +222,11 @@ static void compile_kernel(Lower *l, const IrFunc *f, ImageKernel *k) {
   v->lanes = (uint32_t)l->ir->lanes;
   v->wait = waits[f->wait_class];
   l->target->kernel(l, f, v);
-  v->arena_bytes = bits_round_up(l->buffers_end, 64) + bits_round_up(l->scratch_bytes, 64);
+  const uint64_t bytes = bits_round_up(l->buffers_end, 64) + bits_round_up(l->scratch_bytes, 64);
+  if (l->facts->shared_bytes)
+    v->shared_bytes = (uint32_t)bytes;
+  else
+    v->arena_bytes = bytes;
   v->has_waits = l->has_waits;
 }
 
@@ -253,7 +252,9 @@ static void compile(Lower *l, int text, Output *out) {
     if (!out->code) escape_now(&l->escape, ST_NO_MEMORY, "no memory for the text");
     return;
   }
-  out->code = take(l, emit(l, text == TARGET_TEXT_ASM ? LLVMAssemblyFile : LLVMObjectFile), &out->bytes);
+  const bool as_text = text == TARGET_TEXT_ASM || l->target->emits_text;
+  out->code = take(l, emit(l, as_text ? LLVMAssemblyFile : LLVMObjectFile), &out->bytes);
+  if (text < 0 && l->target->finish) l->target->finish(l, out);
 }
 
 // Runs compile() with everything cleaned up behind it. On success out->code is the caller's to free.
@@ -321,6 +322,9 @@ Status target_compile(const IrModule *m, const TargetOptions *o, Arena *a, Diags
   const Diags *names = m->diags ? m->diags : d;
   im->source_name = names->sources.len ? arena_strdup(a, names->sources.data[0].name) : "";
   im->code_bytes = code->bytes;
+  im->is_text = code->is_text;
+  im->sm = facts.sm;
+  im->sm_exact = facts.sm_exact;
   im->code = into_arena(a, code);
   *out = im;
   return ST_OK;

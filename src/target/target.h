@@ -11,10 +11,15 @@
 #include "image/image.h"
 #include "ir/ir.h"
 
-typedef enum TargetCap {      // what a machine can do, beyond the least that its target asks for
-  TARGET_CAP_MASKED = 1,      // per-element masks on loads and stores of any element size, at no cost
-  TARGET_CAP_BF16_DOT = 2,    // products of bf16 pairs added to f32
-  TARGET_CAP_FAST_GATHER = 4, // a gather is faster than element by element
+typedef enum TargetCap {       // what a machine can do, beyond the least that its target asks for
+  TARGET_CAP_MASKED = 1,       // per-element masks on loads and stores of any element size, at no cost
+  TARGET_CAP_BF16_DOT = 2,     // products of bf16 pairs added to f32
+  TARGET_CAP_FAST_GATHER = 4,  // a gather is faster than element by element
+  TARGET_CAP_F8_CVT = 8,       // conversions of the 8-bit floats, and products of them
+  TARGET_CAP_BF16_ATOMIC = 16, // atomic addition of bf16
+  TARGET_CAP_STMATRIX = 32,
+  TARGET_CAP_TMA = 64,    // tensor maps, bulk copies, mbarriers that count bytes, register budgets of warps
+  TARGET_CAP_WGMMA = 128, // products of four warps from shared memory
 } TargetCap;
 
 typedef struct TargetFacts {
@@ -28,14 +33,22 @@ typedef struct TargetFacts {
   uint32_t l1_bytes, l2_bytes; // data caches of one core
   uint32_t l3_bytes;           // the last cache: more than this written once goes past all of them
   uint32_t caps;               // TargetCap bits
+  // GPUs
+  uint32_t sm;           // NVIDIA: compute capability, 90 for 9.0
+  bool sm_exact;         // code runs on that very one only (sm_90a)
+  uint32_t shared_bytes; // most that one block may have
+  uint32_t block_regs;   // of one multiprocessor
 } TargetFacts;
 
 typedef struct TargetOptions {
   const char *target; // name in targets.def; NULL: x86
-  const char *cpu;  // NULL or "host": this machine; else a baseline: x86-64-v3, x86-64-v4 or an LLVM CPU name
-  int opt;          // 0: hardly any optimisation; 1: everything that pays (use this)
-  bool debug_lines; // line tables for debuggers and profilers
-  bool verify;      // check the LLVM module (always on in debug builds)
+  // x86: NULL or "host": this machine; else a baseline: x86-64-v3, x86-64-v4 or an LLVM CPU name.
+  // nvptx: sm_80, sm_89, sm_90a (NULL).
+  const char *cpu;
+  const char *ptxas; // nvptx: the program; NULL: found on PATH or in CUDA's usual place
+  int opt;           // 0: hardly any optimisation; 1: everything that pays (use this)
+  bool debug_lines;  // line tables for debuggers and profilers
+  bool verify;       // check the LLVM module (always on in debug builds)
 } TargetOptions;
 
 typedef struct Target Target;

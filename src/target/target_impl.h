@@ -2,7 +2,7 @@
 // the LLVM value of each IR value. Not seen by other rooms.
 //
 // Representation: i1 is i1 (a byte in memory), f8 i8, f16 and bf16 i16 (their arithmetic is done in f32), pointers and
-// memdescs `ptr`, vectors LLVM vectors of these, tokens nothing. In the body of a reduce or scan `width` is the number
+// memdescs pointers of their space, vectors LLVM vectors of these, tokens nothing. In the body of a reduce or scan `width` is the number
 // of lanes that each scalar of the body stands for (0: as the types say).
 #ifndef DITRON_TARGET_IMPL_H
 #define DITRON_TARGET_IMPL_H
@@ -22,6 +22,14 @@ typedef LLVMValueRef V;
 typedef LLVMTypeRef T;
 
 typedef struct Lower Lower;
+typedef struct Output { // of a compile, until it is copied into the caller's arena
+  char *code;           // malloc'd
+  size_t bytes;
+  bool is_text;
+  ImageKernel *kernels;
+  uint32_t nkernels;
+} Output;
+
 struct Target {
   const char *name;
   ImageTarget image;
@@ -31,8 +39,18 @@ struct Target {
   const char *triple;
   void (*kernel)(Lower *l, const IrFunc *f, ImageVariant *out); // emits one kernel, fills the variant
   void (*dot_mem)(Lower *l, const IrOp *op);
+  // What follows may be absent. op: lowers an op in the target's own way, or leaves it (false) to the shared code; so do the
+  // others with a conversion to or from a small float, a function (f32 or f64) and the back edge of a polling loop (NULL: left).
+  bool (*op)(Lower *l, const IrOp *op);
+  V (*widen)(Lower *l, V x, IrDtype d);
+  V (*narrow)(Lower *l, V x, IrDtype d, IrRound round);
+  V (*math)(Lower *l, IrMath fn, V x, V y);
+  void (*yield)(Lower *l, const IrOp *loop, V turn);
+  bool emits_text;                       // LLVM makes assembly, which finish turns into what is launched
+  void (*finish)(Lower *l, Output *out); // out holds LLVM's output
+  const char *passes;                    // over LLVM's module; NULL: the shared ones
 };
-extern const Target target_x86;
+extern const Target target_x86, target_nvptx;
 
 struct Lower {
   const Target *target;
@@ -49,6 +67,8 @@ struct Lower {
   LLVMTargetDataRef layout;
   char llvm_error[512]; // first error that LLVM's diagnostic handler was given
   T i1, i8, i16, i32, i64, f32, f64, ptr, void_;
+  T space[4];          // pointers, by IrSpace
+  T mbarrier;          // NULL: mbarriers are nothing at run time
   LLVMDIBuilderRef di; // NULL: no line tables
   LLVMMetadataRef di_scope;
   Vec(LLVMMetadataRef) di_files; // by source number
@@ -66,6 +86,7 @@ struct Lower {
   uint64_t scratch_bytes; // behind them: what a single op needs while it runs
   bool nt_stores;         // the function has non-temporal stores: fence before others may look
   bool has_waits;
+  void *own; // the target's own about this function
 };
 
 // Ends the compile: the diagnostic names the op and its place.
@@ -85,6 +106,7 @@ T lower_type(const Lower *l, const IrType *t);
 T lower_dtype(const Lower *l, IrDtype d);
 int64_t lower_upper_bound(const IrValue *v,
                           int depth); // of an integer; INT64_MAX: not known. Start with depth 0
+void lower_describe_args(Lower *l, const IrFunc *f, ImageVariant *out); // fills args, nargs, args_bytes
 uint32_t lower_site(Lower *l, const IrOp *op, const char *what, const char *fmt);
 V lower_alloca(Lower *l, T t, uint32_t align); // in the entry block
 LLVMBasicBlockRef lower_new_block(Lower *l, const char *name);

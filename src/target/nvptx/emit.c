@@ -1,0 +1,160 @@
+// emit: the entry of a kernel and what all its ops share: parameters, shared memory, the thread's place.
+#include "target/nvptx/nvptx.h"
+
+#include <llvm-c/Target.h>
+
+static void init(void) {
+  LLVMInitializeNVPTXTargetInfo();
+  LLVMInitializeNVPTXTarget();
+  LLVMInitializeNVPTXTargetMC();
+  LLVMInitializeNVPTXAsmPrinter();
+}
+
+static void fn_attr(Lower *l, V fn, const char *key, const char *value) {
+  LLVMAddAttributeAtIndex(
+      fn, LLVMAttributeFunctionIndex,
+      LLVMCreateStringAttribute(l->cx, key, (unsigned)strlen(key), value, (unsigned)strlen(value)));
+}
+
+// ---- shared memory -----------------------------------------------------------------------------
+V nvptx_shared_at(Lower *l, uint64_t offset) {
+  V all = LLVMGetNamedGlobal(l->mod, NVPTX_SHARED_NAME);
+  if (!all) {
+    all = LLVMAddGlobalInAddressSpace(l->mod, LLVMArrayType2(l->i8, 0), NVPTX_SHARED_NAME, NVPTX_SHARED);
+    LLVMSetLinkage(all, LLVMExternalLinkage);
+    LLVMSetAlignment(all, 1024); // what swizzled buffers need
+  }
+  return lower_field(l, all, offset);
+}
+V nvptx_scratch(Lower *l, uint64_t bytes) {
+  if (bytes > l->scratch_bytes) l->scratch_bytes = bytes;
+  return nvptx_shared_at(l, bits_round_up(l->buffers_end, 16));
+}
+
+typedef struct Largest { // buffers, for the message where they are too many
+  Lower *l;
+  const char *text;
+} Largest;
+static bool list_buffer(IrOp *op, void *user) {
+  Largest *s = user;
+  if (op->kind != OP_mem_alloc) return true;
+  const IrType *m = ir_result(op, 0)->type;
+  const char *label = ir_attr_s(op, ATTR_label);
+  const long long bytes = (long long)ir_type_elems(m) * ir_type_bytes(m) * (m->stages > 1 ? m->stages : 1);
+  s->text = nvptx_text(s->l, "%s%s%s %lld (line %u)", s->text, *s->text ? ", " : "",
+                       label ? label : "a buffer", bytes, op->loc.line);
+  return true;
+}
+static void check_shared(Lower *l, const IrFunc *f) {
+  const uint64_t bytes = bits_round_up(l->buffers_end, 16) + l->scratch_bytes;
+  if (bytes <= l->facts->shared_bytes) return;
+  Largest s = {.l = l, .text = ""};
+  ir_walk(f->body, list_buffer, &s);
+  diag(l->diags, DIAG_ERROR, f->loc,
+       "kernel %s needs %llu bytes of shared memory a block; %s has %u. Its buffers, in bytes: %s",
+       f->name->s, (unsigned long long)bytes, l->facts->cpu, l->facts->shared_bytes, s.text);
+  diag_hint(l->diags, "smaller blocks or fewer stages (num_stages)");
+  escape_now(&l->escape, ST_COMPILE, "too much shared memory");
+}
+
+// ---- the thread's place ------------------------------------------------------------------------
+static V special(Lower *l, const char *name) {
+  return lower_intrinsic(l, nvptx_text(l, "llvm.nvvm.read.ptx.sreg.%s", name), NULL, 0, NULL, 0);
+}
+uint32_t nvptx_threads(const Lower *l) {
+  const NvptxState *s = l->own;
+  return s->part_warps * 32;
+}
+V nvptx_tid(Lower *l) {
+  const NvptxState *s = l->own;
+  return s->part_first ? lower_sub(l, s->tid, LLVMConstInt(l->i32, s->part_first * 32u, false)) : s->tid;
+}
+
+// ---- kernels -----------------------------------------------------------------------------------
+// A descriptor is passed by value and stays among the parameters.
+static void by_value(Lower *l, V fn, uint32_t i) {
+  const T bytes = LLVMArrayType2(l->i8, sizeof(ImageDesc));
+  const unsigned kind = LLVMGetEnumAttributeKindForName("byval", 5),
+                 align = LLVMGetEnumAttributeKindForName("align", 5);
+  LLVMAddAttributeAtIndex(fn, i + 1, LLVMCreateTypeAttribute(l->cx, kind, bytes));
+  LLVMAddAttributeAtIndex(fn, i + 1, LLVMCreateEnumAttribute(l->cx, align, 8));
+  LLVMAddAttributeAtIndex(fn, i + 1, LLVMCreateStringAttribute(l->cx, "nvvm.grid_constant", 18, "", 0));
+}
+
+static void begin(Lower *l, V fn, V record) {
+  static const char *const axes[] = {"x", "y", "z"};
+  NvptxState *s = l->own;
+  l->fn = fn;
+  l->entry = LLVMAppendBasicBlockInContext(l->cx, fn, "entry");
+  lower_at(l, l->entry);
+  for (uint32_t k = 0; k < 3; k++) {
+    l->pid[k] = special(l, nvptx_text(l, "ctaid.%s", axes[k]));
+    l->grid[k] = special(l, nvptx_text(l, "nctaid.%s", axes[k]));
+  }
+  s->tid = special(l, "tid.x");
+  l->rank_record = record;
+  l->rank = lower_load_at(l, l->i32, record, offsetof(AbiRank, rank), 4);
+  l->world = lower_load_at(l, l->i32, record, offsetof(AbiRank, world), 4);
+}
+
+void nvptx_kernel(Lower *l, const IrFunc *f, ImageVariant *out) {
+  if (l->ir->lanes != 32)
+    lower_fail(l, NULL, ST_UNSUPPORTED, "a warp has 32 lanes here, not %d", l->ir->lanes);
+  NvptxState *s = arena_new(l->arena, NvptxState);
+  s->part_warps = (uint32_t)l->ir->num_warps;
+  l->own = s;
+  l->space[SPACE_global] = LLVMPointerTypeInContext(l->cx, NVPTX_GLOBAL);
+  l->space[SPACE_shared] = l->mbarrier = LLVMPointerTypeInContext(l->cx, NVPTX_SHARED);
+  const uint32_t n = f->body->args.len;
+  T *types = arena_array(l->arena, T, n + 1);
+  for (uint32_t i = 0; i < n; i++) {
+    const IrType *t = f->body->args.data[i]->type;
+    types[i] = t->kind == IR_DESC ? l->ptr : lower_memory_type(l, t);
+  }
+  types[n] = l->space[SPACE_global];
+  lower_describe_args(l, f, out);
+  const V fn = LLVMAddFunction(l->mod, f->name->s, LLVMFunctionType(l->void_, types, n + 1, false));
+  LLVMSetFunctionCallConv(fn, LLVMPTXKernelCallConv);
+  lower_fn_attrs(l, fn);
+  fn_attr(l, fn, "nvvm.reqntid", nvptx_text(l, "%d", l->ir->num_warps * 32));
+  fn_attr(l, fn, "nvvm.minctasm", "1");
+  lower_debug_function(l, fn, f->loc, f->name->s);
+  begin(l, fn, LLVMGetParam(fn, n));
+  for (uint32_t i = 0; i < n; i++) {
+    const IrValue *v = f->body->args.data[i];
+    if (v->type->kind == IR_DESC) {
+      by_value(l, fn, i);
+      lower_set(l, v, LLVMGetParam(fn, i));
+    } else {
+      lower_set(l, v, lower_from_memory(l, LLVMGetParam(fn, i), v->type));
+    }
+  }
+  lower_body(l, f->body);
+  check_shared(l, f);
+}
+
+// ---- ops ---------------------------------------------------------------------------------------
+bool nvptx_op(Lower *l, const IrOp *op) {
+  if (op->kind == OP_tid) {
+    lower_result(l, op, nvptx_tid(l));
+    return true;
+  }
+  if (op->kind == OP_num_threads) {
+    lower_result(l, op, LLVMConstInt(l->i32, nvptx_threads(l), false));
+    return true;
+  }
+  return nvptx_mem(l, op);
+}
+
+const Target target_nvptx = {.name = "nvptx",
+                             .image = IMAGE_NVPTX,
+                             .stage = STAGE_lowered,
+                             .init = init,
+                             .facts = nvptx_facts,
+                             .triple = "nvptx64-nvidia-cuda",
+                             .kernel = nvptx_kernel,
+                             .op = nvptx_op,
+                             .emits_text = true,
+                             .finish = nvptx_finish,
+                             .passes = "sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,"
+                                       "loop-mssa(loop-simplifycfg,licm),gvn,simplifycfg,adce"};

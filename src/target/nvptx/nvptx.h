@@ -1,0 +1,46 @@
+// nvptx: what the files of this folder share. A module of the lowered stage becomes LLVM IR of one thread, LLVM makes PTX of
+// it, and ptxas a cubin where it is present.
+//
+// Pointers are of their space: global 1, shared 3. Block memory is one external array of dynamic shared memory; behind the
+// module's buffers lie what single ops need (nvptx_scratch). Peers' bases, deadline and abort word come from the AbiRank
+// whose address is the kernel's hidden last parameter.
+#ifndef DITRON_TARGET_NVPTX_H
+#define DITRON_TARGET_NVPTX_H
+
+#include "target/target_impl.h"
+
+enum { NVPTX_GLOBAL = 1, NVPTX_SHARED = 3 }; // LLVM's address spaces
+#define NVPTX_SHARED_NAME "ditron_shared"
+
+typedef struct NvptxState { // of the function being emitted
+  V tid;                    // in the block
+  Map mbarriers;            // IrOp * of an mbarrier_alloc -> offset in shared memory
+  uint32_t part;            // which partition of the block: its named barrier; 0 outside
+  uint32_t part_first, part_warps;
+} NvptxState;
+
+// ---- facts.c, emit.c, ptxas.c
+Status nvptx_facts(const TargetOptions *o, Arena *a, Diags *d, TargetFacts *out);
+void nvptx_kernel(Lower *l, const IrFunc *f, ImageVariant *out);
+bool nvptx_op(Lower *l, const IrOp *op);
+void nvptx_finish(Lower *l, Output *out);     // PTX to cubin; the kernels' registers and spills
+V nvptx_shared_at(Lower *l, uint64_t offset); // address in the block's dynamic shared memory
+V nvptx_scratch(Lower *l, uint64_t bytes);    // the same bytes for all who ask; aligned to 16
+V nvptx_tid(Lower *l);                        // in the block or partition
+uint32_t nvptx_threads(const Lower *l);       // of the block or partition
+
+// ---- inline.c: inline assembly. `constraints` as LLVM reads them, without clobbers. Results of several values are a struct.
+enum {
+  ASM_PURE = 0,       // no effect; equal ones may be merged
+  ASM_EFFECT = 1,     // stays where it is among others with effects, and touches memory
+  ASM_CONVERGENT = 2, // not to be moved across control flow that splits a warp
+};
+V nvptx_asm(Lower *l, T result, const char *text, const char *constraints, V const *args, uint32_t n,
+            int how);
+char *nvptx_text(Lower *l, const char *fmt, ...) DT_PRINTF(2, 3); // in the arena
+
+// ---- the families. Each lowers the ops that are its own, and says whether op was one.
+bool nvptx_mem(Lower *l, const IrOp *op);
+const char *nvptx_scope(const IrOp *op); // "cta", "gpu", "sys"
+
+#endif
