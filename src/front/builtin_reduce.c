@@ -31,6 +31,14 @@ static bool fill_region(Lower *L, IrOp *op, Value *const *in, int n, Combine *co
   }
   for (int i = 0; !ok && i < n; i++) ys[i] = x[i]->rt.ir;
   ir_yield(front_at(L, loc), (uint32_t)n, ys);
+  for (const IrOp *o = b->first; ok && o != b->last; o = o->next) {
+    if (ir_op_is_pure(o)) continue;
+    // how often and in what order it would happen is open, so an effect has no meaning that every target could keep
+    front_err_hint(L, o->loc, "do it before or after, on the operands or the result",
+                   "%s inside of a combine function: it may run in any order and any number of times",
+                   ir_ops[o->kind].name);
+    ok = false;
+  }
   L->b = saved;
   return ok;
 }

@@ -403,13 +403,12 @@ uint64_t interp_rmw_value(IrRmw op, IrDtype d, uint64_t old, uint64_t v) {
       return x.u;
     }
     return ir_float_bits(d, ir_bits_float(d, old) + ir_bits_float(d, v));
-  case RMW_fmax:
-  case RMW_fmin: {
-    const double x = ir_bits_float(d, old), y = ir_bits_float(d, v);
-    if (isnan(x)) return v;
-    if (isnan(y)) return old;
-    return (op == RMW_fmax) == (x > y) ? old : v;
-  }
+  case RMW_fmax: // as the bits compare: signed, or for a negative v unsigned and the other way round
+    if (sext(v, bits) >= 0) return sext(old, bits) > sext(v, bits) ? old : v;
+    return old < v ? old : v;
+  case RMW_fmin:
+    if (sext(v, bits) >= 0) return sext(old, bits) < sext(v, bits) ? old : v;
+    return old > v ? old : v;
   default: return v;
   }
 }

@@ -4,16 +4,21 @@
 
 static bool is_float(IrRmw r) { return r == RMW_fadd || r == RMW_fmax || r == RMW_fmin; }
 
-static V combine(Lower *l, IrRmw r, IrDtype d, V old, V x) {
-  const V a = lower_widen(l, old, d), b = lower_widen(l, x, d);
-  V y;
-  if (r == RMW_fadd) {
-    y = lower_fadd(l, a, b);
-  } else { // a NaN loses
-    const V pick = lower_sel(l, lower_fcmp(l, r == RMW_fmax ? LLVMRealOGT : LLVMRealOLT, a, b), a, b);
-    y = lower_sel(l, lower_fcmp(l, LLVMRealUNO, b, b), a, pick);
-  }
-  return lower_narrow(l, y, d, ROUND_rtne);
+// Maxima and minima compare the bits, as the integer atomics that stand for them on GPUs do: signed where x is +, and for
+// a negative x unsigned and the other way round. So the sign of 0 counts, and a NaN is larger than everything.
+static V extreme_bits(Lower *l, bool max, V old, V x) {
+  const V zero = LLVMConstNull(LLVMTypeOf(x));
+  const V plus = LLVMBuildICmp(l->b, LLVMIntSGE, x, zero, "");
+  const V s = LLVMBuildICmp(l->b, max ? LLVMIntSGT : LLVMIntSLT, old, x, "");
+  const V u = LLVMBuildICmp(l->b, max ? LLVMIntULT : LLVMIntUGT, old, x, "");
+  return lower_sel(l, lower_sel(l, plus, s, u), old, x);
+}
+
+static V combine(Lower *l, IrRmw r, IrDtype d, V old, V x) { // of bits
+  const T val = lower_dtype(l, d), bits = LLVMTypeOf(old);
+  if (r != RMW_fadd) return extreme_bits(l, r == RMW_fmax, old, LLVMBuildBitCast(l->b, x, bits, ""));
+  const V y = lower_fadd(l, lower_widen(l, LLVMBuildBitCast(l->b, old, val, ""), d), lower_widen(l, x, d));
+  return LLVMBuildBitCast(l->b, lower_narrow(l, y, d, ROUND_rtne), bits, "");
 }
 
 static LLVMAtomicOrdering failure_order(LLVMAtomicOrdering o) {
@@ -34,7 +39,7 @@ static V rmw_loop(Lower *l, IrRmw r, IrDtype d, V p, V x, LLVMAtomicOrdering o) 
   lower_at(l, again);
   const V old = LLVMBuildPhi(l->b, bits, "");
   LLVMAddIncoming(old, &first, &pre, 1);
-  const V next = LLVMBuildBitCast(l->b, combine(l, r, d, LLVMBuildBitCast(l->b, old, val, ""), x), bits, "");
+  const V next = combine(l, r, d, old, x);
   const V pair = LLVMBuildAtomicCmpXchg(l->b, p, old, next, o, failure_order(o), false);
   lower_align(pair, bytes);
   V seen = LLVMBuildExtractValue(l->b, pair, 0, "");

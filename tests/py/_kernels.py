@@ -40,7 +40,8 @@ def same(source, values, want, grid=(1,), bound=0.0, modes=("interp", "cpu"), **
 
 def refused(source, **sigs):
     """Compiles kernels of source (name -> signature). Each must say what the comments of its lines announce after
-    `# ERROR:` (several texts between ` | `, all at that line), and no other error."""
+    `# ERROR:` (several texts between ` | `, all at that line), and no other error. Functions without a signature are helpers
+    of each."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "k.py"
         path.write_text(HEAD + source)
@@ -51,9 +52,8 @@ def refused(source, **sigs):
                 start[text[4:].split("(")[0]] = i
         bounds = sorted(start.values()) + [len(lines)]
         for name, sig in sigs.items():
-            first = start[name]
-            last = bounds[bounds.index(first) + 1]
-            want = {i + 1: lines[i].split("# ERROR: ")[1].split(" | ") for i in range(first, last) if "# ERROR: " in lines[i]}
+            others = {i for n, at in start.items() if n in sigs and n != name for i in range(at, bounds[bounds.index(at) + 1])}
+            want = {i + 1: lines[i].split("# ERROR: ")[1].split(" | ") for i in range(len(lines)) if "# ERROR: " in lines[i] and i not in others}
             p = ditron("compile", f"{path}:{name}", "--emit", "tile", "--sig", sig, ok=None)
             got = {}
             for line in p.stderr.splitlines():
