@@ -816,6 +816,14 @@ Value *front_condition(Lower *L, Value *v, Loc loc) {
   }
 }
 
+// In kernels a branch is taken on bools, integers and None; the truth of a float or a string is more likely a mistake.
+bool front_branches_on(Lower *L, const Value *v, Loc loc) {
+  if ((v->kind != VAL_FLOAT && v->kind != VAL_STR) || L->keep_const || !L->b.block) return true;
+  front_err_hint(L, loc, v->kind == VAL_STR ? "compare it: mode == \"...\"" : "compare it: x != 0.0",
+                 "a compile-time condition is a bool, an integer or None, not %s", val_kind_text(L->f, v));
+  return false;
+}
+
 Value *front_int_scalar(Lower *L, Value *v, FrontDtype d, const char *what, Loc loc) {
   Front *f = L->f;
   if (v->kind == VAL_POISON) return v;

@@ -388,6 +388,7 @@ Value *front_const_binary(Lower *L, AstOp op, const Value *x, const Value *y, Lo
 Value *front_minimum_maximum(Lower *L, bool max, Value *x, Value *y, bool nan, Loc loc);
 Value *front_select_op(Lower *L, Value *c, Value *x, Value *y, Loc loc);
 Value *front_condition(Lower *L, Value *v, Loc loc); // an i1 scalar RT, or a VAL_BOOL
+bool front_branches_on(Lower *L, const Value *v, Loc loc);
 Value *front_int_scalar(Lower *L, Value *v, FrontDtype d, const char *what,
                         Loc loc); // a scalar integer cast to d
 IrValue *front_rt_i32(Lower *L, Value *v, const char *what, Loc loc);

@@ -486,6 +486,7 @@ static Value *eval_boolop(Lower *L, const Node *n) {
 static Value *eval_ifexp(Lower *L, const Node *n) {
   Value *c = front_eval(L, n->a);
   if (c->kind == VAL_OPAQUE && !L->b.block) return c;
+  if (!front_branches_on(L, c, n->a->loc)) return L->f->poison;
   c = front_condition(L, c, n->a->loc);
   if (c->kind == VAL_POISON) return c;
   if (c->kind == VAL_BOOL) return front_eval(L, c->b ? n->b : n->c);

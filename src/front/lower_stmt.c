@@ -259,7 +259,9 @@ static void poison_names(Lower *L, const NodeVec *a, const NodeVec *b) {
 // The condition of an `if` as a VAL_BOOL, a scalar, or poison.
 static Value *branch_condition(Lower *L, const Node *n) {
   Front *f = L->f;
-  Value *c = front_condition(L, front_eval(L, n->a), n->a->loc);
+  Value *v = front_eval(L, n->a);
+  if (!front_branches_on(L, v, n->a->loc)) return f->poison;
+  Value *c = front_condition(L, v, n->a->loc);
   if (c->kind != VAL_RT || !c->rt.type->rank) return c;
   if (ir_type_elems(c->rt.ir->type) != 1)
     return front_err_hint(L, n->a->loc, "reduce it first, e.g. with tl.max, or choose elements with tl.where",
