@@ -129,13 +129,19 @@ unit_room    = $(firstword $(subst _, ,$(notdir $(1))))
 unit_objs    = $(if $(ROOMS_$(1)),$(call obj,$(call room,$(ROOMS_$(1)))) $(if $(filter front,$(1)),$(GRAMMAR_OBJ)),\
   $(if $(filter base image rt ops,$(1)),,$(B)/libditron.a) $(B)/libditron-rt.a)
 unit_libs    = $(if $(filter base image rt ops ir pass,$(1)),$(BASE_LIBS),$(if $(filter front,$(1)),$(PARSE_LIBS) $(BASE_LIBS),$(FULL_LIBS)))
+# a stand-in for NVIDIA's driver, for the tests of the CUDA device
+FAKE_CUDA := $(B)/tests/libcuda_fake.so
+$(FAKE_CUDA): $(MODE)/obj/tests/fake/cuda.o
+	@mkdir -p $(@D)
+	$(call say,LD) $(LINK) -shared -o $@ $^ $(BASE_LIBS)
+$(B)/tests/rt_cuda: | $(FAKE_CUDA)
 .SECONDEXPANSION:
 $(UNITS): $(B)/tests/%: $(MODE)/obj/tests/unit/%.o $(call obj,$(HARNESS_SRC)) $$(call unit_objs,$$(call unit_room,$$*))
 	@mkdir -p $(@D)
 	$(call say,LD) $(LINK) -o $@ $^ -lcmocka $(call unit_libs,$(call unit_room,$*))
 objs: $(call obj,$(if $(ROOM),$(call room,$(ROOM)),$(RT_SRC) $(FULL_SRC) $(CLI_SRC)))
 
--include $(patsubst %.o,%.d,$(call obj,$(RT_SRC) $(FULL_SRC) $(CLI_SRC) $(UNIT_SRC) $(HARNESS_SRC)))
+-include $(patsubst %.o,%.d,$(call obj,$(RT_SRC) $(FULL_SRC) $(CLI_SRC) $(UNIT_SRC) $(HARNESS_SRC) tests/fake/cuda.c))
 
 # ---- benches beside `ditron bench` ------------------------------------------------------------------
 $(B)/bench/interp: bench/interp.c $(call obj,$(call room,base ir))

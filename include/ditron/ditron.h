@@ -125,7 +125,7 @@ typedef enum dt_value_kind {
   DT_VALUE_BOOL,
   DT_VALUE_STR,   /* constexpr only */
   DT_VALUE_DTYPE, /* constexpr only */
-  DT_VALUE_FUNC,  /* constexpr only: name of a jit function of the file */
+  DT_VALUE_FUNC,  /* constexpr only: name of a jit function of the file, or module.name */
   DT_VALUE_DESC
 } dt_value_kind;
 typedef struct dt_value {
@@ -270,7 +270,7 @@ typedef struct dt_team_options {
   int local_ranks; /* ranks of this process as threads; 0: 1 */
   bool
       from_environment; /* this process is one rank of many: ditron launch, torchrun, mpirun or Slurm started it */
-  const char *device;   /* NULL: "cpu" */
+  const char *device;   /* NULL: "cpu". "cuda" or "cuda:1": an NVIDIA GPU; such a team has one rank */
   int threads_per_rank; /* CPU: worker threads; 0: the cores divided by the ranks of this machine, at least 1 */
   size_t
       symmetric_bytes; /* size of the symmetric heap of a rank; 0: 256 MiB (address space, touched as used) */
@@ -305,7 +305,7 @@ DT_API void dt_trace_mark(dt_rank *r, const char *text); /* a point in the timel
 DT_API dt_status dt_team_write_trace(dt_team *t, const char *path);
 
 /* ---- memory [rt] ------------------------------------------------------------------------------------------------------------------ */
-DT_API dt_status dt_alloc(dt_rank *r, size_t bytes, void **out); /* 64-byte aligned, this rank's */
+DT_API dt_status dt_alloc(dt_rank *r, size_t bytes, void **out); /* 64-byte aligned, this rank's device's */
 DT_API void dt_free(dt_rank *r, void *p);
 /* Symmetric memory: same layout on all ranks; collective: all ranks, same order and sizes (else DT_MISMATCH on all). Zeroed. */
 DT_API dt_status dt_symm_alloc(dt_rank *r, size_t bytes, const char *label, void **out);
@@ -320,7 +320,11 @@ DT_API dt_status dt_symm_peer(dt_rank *r, const void *p, int peer, void **out);
 typedef struct dt_stream dt_stream; /* in order; different streams run at the same time */
 typedef struct dt_event dt_event;
 DT_API dt_status dt_stream_create(dt_rank *r, const char *label, dt_stream **out);
-DT_API void dt_stream_destroy(dt_stream *s); /* waits for its work */
+/* A stream that is already there and stays its maker's: on a CUDA device a CUstream (cudaStream_t) of its primary context,
+ * NULL for the default stream. It may be one that is captured into a graph. CPU: DT_UNSUPPORTED. */
+DT_API dt_status dt_stream_wrap(dt_rank *r, void *native, const char *label, dt_stream **out);
+DT_API void *dt_stream_native(const dt_stream *s); /* the CUstream; NULL on a CPU */
+DT_API void dt_stream_destroy(dt_stream *s);       /* waits for its work */
 /* Waits; returns the first failure of its work since the last sync. */
 DT_API dt_status dt_stream_sync(dt_stream *s);
 DT_API dt_status dt_event_create(dt_rank *r, dt_event **out);
@@ -400,8 +404,13 @@ DT_API bool dt_context_can_compile(const dt_context *c);
 DT_API dt_status dt_context_fail(dt_context *c, dt_status s, const char *text);
 /* Writes a file whole or not at all (through links; into devices and pipes directly). */
 DT_API dt_status dt_write_file(dt_context *c, const char *path, const void *bytes, size_t n);
-/* Devices that teams can run on, one at a time: false past the end. */
-DT_API bool dt_device_info(size_t i, const char **name, const char **text);
+/* Devices that teams can run on, one at a time, and for each kind of which there is none a row that says why: false past the end. */
+typedef struct dt_device {
+  char name[32];  /* "cpu", "cuda:0": as dt_team_options.device takes it */
+  char text[320]; /* for people */
+  bool usable;
+} dt_device;
+DT_API bool dt_device_info(dt_context *c, size_t i, dt_device *out);
 DT_API const char *dt_cache_dir(const dt_context *c); /* "" where the disk cache is off */
 /* What the compiler of this process targets, for people; "" without one. */
 DT_API const char *dt_compiler_info(dt_context *c);

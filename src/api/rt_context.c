@@ -206,6 +206,8 @@ dt_status dt_context_create(const dt_context_options *options, dt_context **out)
   double deadline =
       options && options->deadline_seconds > 0 ? options->deadline_seconds : (double)c->knobs.deadline_s;
   RtConfig config = {.deadline_ns = (uint64_t)(deadline * 1e9)};
+  config.libcuda = c->knobs.libcuda;
+  config.cuda_wait_each = c->knobs.cuda_wait_each;
   if (options) config.print = options->print;
   if (options) config.user = options->user;
   RtError e;

@@ -4,11 +4,13 @@
 #include <math.h>
 #include <string.h>
 
-bool dt_device_info(size_t i, const char **name, const char **text) {
-  const RtDeviceInfo *d = rt_device((uint32_t)i);
-  if (!d) return false;
-  *name = d->name;
-  *text = d->text;
+bool dt_device_info(dt_context *c, size_t i, dt_device *out) {
+  RtDeviceInfo d;
+  if (!rt_device(c->rt, (uint32_t)i, &d)) return false;
+  _Static_assert(sizeof out->name == sizeof d.name && sizeof out->text == sizeof d.text, "copied whole");
+  memcpy(out->name, d.name, sizeof d.name);
+  memcpy(out->text, d.text, sizeof d.text);
+  out->usable = d.usable;
   return true;
 }
 

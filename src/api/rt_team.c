@@ -188,19 +188,27 @@ dt_status dt_symm_peer(dt_rank *r, const void *p, int peer, void **out) {
 }
 
 // ---- streams and events ---------------------------------------------------------------------------------------------------
-dt_status dt_stream_create(dt_rank *r, const char *label, dt_stream **out) {
+static dt_status open_stream(dt_rank *r, bool wrap, void *native, const char *label, dt_stream **out) {
   dt_context *c = api_rank_context(r);
   RtError e;
   dt_stream *s = calloc(1, sizeof *s);
   if (!s) return api_fail(c, ST_NO_MEMORY, "out of memory");
   s->rank = r;
-  Status st = rt_stream_create(r->rt, label, &s->rt, &e);
+  Status st =
+      wrap ? rt_stream_wrap(r->rt, native, label, &s->rt, &e) : rt_stream_create(r->rt, label, &s->rt, &e);
   if (st == ST_OK)
     *out = s;
   else
     free(s);
   return api_rt(c, st, &e);
 }
+dt_status dt_stream_create(dt_rank *r, const char *label, dt_stream **out) {
+  return open_stream(r, false, NULL, label, out);
+}
+dt_status dt_stream_wrap(dt_rank *r, void *native, const char *label, dt_stream **out) {
+  return open_stream(r, true, native, label, out);
+}
+void *dt_stream_native(const dt_stream *s) { return rt_stream_native(s->rt); }
 void dt_stream_destroy(dt_stream *s) {
   if (!s) return;
   rt_stream_destroy(s->rt);

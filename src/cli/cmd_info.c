@@ -19,8 +19,9 @@ int cmd_info(int argc, char **argv) {
   if (!c) return 1;
   printf("ditron %s\n", dt_version());
   printf("compiler  %s\n", *dt_compiler_info(c) ? dt_compiler_info(c) : "none in this process");
-  const char *name, *text;
-  for (size_t i = 0; dt_device_info(i, &name, &text); i++) printf("device    %s: %s\n", name, text);
+  dt_device d;
+  for (size_t i = 0; dt_device_info(c, i, &d); i++)
+    printf("device    %s: %s%s\n", d.name, d.usable ? "" : "none; ", d.text);
   printf("kernels   %s\n", *dt_kernels_dir(c) ? dt_kernels_dir(c) : "not found; set DITRON_KERNELS");
   printf("cache     %s\n", *dt_cache_dir(c) ? dt_cache_dir(c) : "off");
   int rank, world;

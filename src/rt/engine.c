@@ -187,7 +187,15 @@ Status rt_copy_2d(RtStream *s, void *dst, uint64_t dst_pitch, const void *src, u
                    (unsigned long long)width, (unsigned long long)dst_pitch, (unsigned long long)src_pitch);
   if (!bytes) return ST_OK;
   if (!dst || !src) return rt_fail(e, ST_INVALID, "a copy from or to NULL");
-  if (dst_pitch == width && src_pitch == width) width = bytes, rows = 1;
+  if (dst_pitch == width && src_pitch == width) {
+    width = dst_pitch = src_pitch = bytes;
+    rows = 1;
+  }
+  return s->rank->team->driver->copy(s, dst, dst_pitch, src, src_pitch, width, rows, e);
+}
+
+Status rt_cpu_copy(RtStream *s, void *dst, uint64_t dst_pitch, const void *src, uint64_t src_pitch,
+                   uint64_t width, uint64_t rows, RtError *e) {
   Cmd *c = rt_cmd_new(s, CMD_COPY, e);
   if (!c) return ST_NO_MEMORY;
   c->copy.dst = dst;
@@ -206,6 +214,10 @@ Status rt_copy(RtStream *s, void *dst, const void *src, uint64_t bytes, RtError 
 Status rt_fill(RtStream *s, void *dst, int byte, uint64_t bytes, RtError *e) {
   if (!bytes) return ST_OK;
   if (!dst) return rt_fail(e, ST_INVALID, "a fill of NULL");
+  return s->rank->team->driver->fill(s, dst, byte, bytes, e);
+}
+
+Status rt_cpu_fill(RtStream *s, void *dst, int byte, uint64_t bytes, RtError *e) {
   Cmd *c = rt_cmd_new(s, CMD_FILL, e);
   if (!c) return ST_NO_MEMORY;
   c->fill.dst = dst;
@@ -215,6 +227,10 @@ Status rt_fill(RtStream *s, void *dst, int byte, uint64_t bytes, RtError *e) {
 }
 
 Status rt_host_call(RtStream *s, void (*fn)(void *user), void *user, RtError *e) {
+  return s->rank->team->driver->host_call(s, fn, user, e);
+}
+
+Status rt_cpu_host_call(RtStream *s, void (*fn)(void *user), void *user, RtError *e) {
   Cmd *c = rt_cmd_new(s, CMD_HOST, e);
   if (!c) return ST_NO_MEMORY;
   c->host.fn = fn;
@@ -228,6 +244,11 @@ static Status signal(RtStream *s, uint64_t *word, const uint64_t *src, uint64_t 
   if ((uintptr_t)word % 8) return rt_fail(e, ST_INVALID, "signal words are aligned to 8 bytes");
   const Status st = rt_symm_peer(s->rank, word, peer, &there, e);
   if (st != ST_OK) return st;
+  return s->rank->team->driver->signal(s, word, there, src, value, add, peer, e);
+}
+
+Status rt_cpu_signal(RtStream *s, uint64_t *word, uint64_t *there, const uint64_t *src, uint64_t value,
+                     bool add, int peer, RtError *e) {
   Cmd *c = rt_cmd_new(s, CMD_SIGNAL, e);
   if (!c) return ST_NO_MEMORY;
   c->signal.word = there;
@@ -254,6 +275,10 @@ Status rt_signal_copy(RtStream *s, uint64_t *word, const uint64_t *src, int peer
 
 static Status wait(RtStream *s, const uint64_t *word, const uint64_t *bound, uint64_t value, RtError *e) {
   if (!word || (uintptr_t)word % 8) return rt_fail(e, ST_INVALID, "signal words are aligned to 8 bytes");
+  return s->rank->team->driver->wait(s, word, bound, value, e);
+}
+
+Status rt_cpu_wait(RtStream *s, const uint64_t *word, const uint64_t *bound, uint64_t value, RtError *e) {
   Cmd *c = rt_cmd_new(s, CMD_WAIT, e);
   if (!c) return ST_NO_MEMORY;
   c->wait.word = word;

@@ -22,7 +22,7 @@ void rt_raise(RtTeam *t, Status s, int rank) {
   const uint64_t word = (uint64_t)s << 32 | (uint32_t)(rank + 1);
   atomic_compare_exchange_strong(&t->control->abort, &none, word);
   for (int i = 0; i < t->world; i++) rt_wake_workers(t, i, UINT32_MAX);
-  for (int i = 0; i < t->nlocal; i++) rt_engine_kick(&t->ranks[i]);
+  for (int i = 0; i < t->nlocal; i++) t->driver->raise(&t->ranks[i]);
 }
 
 void rt_fault(RtRank *r, Status s, const char *fmt, ...) {

@@ -4,24 +4,16 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
-enum { ALIGN = 256, HUGE_PAGE = 2 << 20 };
+enum { ALIGN = 256 };
 
 // ---- plain memory --------------------------------------------------------------------------------------
 Status rt_alloc(RtRank *r, uint64_t bytes, void **out, RtError *e) {
-  void *p;
-  const size_t align = bytes >= HUGE_PAGE ? HUGE_PAGE : 64;
-  if (bytes > PTRDIFF_MAX / 2 || posix_memalign(&p, align, bytes ? bytes : 64) != 0)
-    return rt_fail(e, ST_NO_MEMORY, "rank %d cannot have %llu bytes", r->index, (unsigned long long)bytes);
-  if (bytes >= HUGE_PAGE) madvise(p, bytes, MADV_HUGEPAGE);
-  *out = p;
-  return ST_OK;
+  return r->team->driver->alloc(r, bytes, out, e);
 }
 
 void rt_free(RtRank *r, void *p) {
-  (void)r;
-  free(p);
+  if (p) r->team->driver->free(r, p);
 }
 
 // ---- segments ------------------------------------------------------------------------------------------
@@ -60,10 +52,23 @@ static bool add_segment(RtRank *r, uint32_t i, uint64_t bytes, const char *label
   return true;
 }
 
-static void show_segments(RtRank *r) {
+static Status show_segments(RtRank *r, RtError *e) {
   uint32_t n = RT_MAX_SEGMENTS;
   while (n > 1 && !r->segments.abi[n - 1].bytes) n--;
   __atomic_store_n(&r->abi.nsegments, n, __ATOMIC_RELEASE);
+  return r->team->driver->show_segments(r, e);
+}
+
+// The device's own memory, once somebody asks for some; such teams have one rank.
+static Status own_heap(RtRank *r, RtError *e) {
+  void *p;
+  AbiSegment *s = &r->segments.abi[0];
+  const Status st = r->team->driver->alloc(r, r->team->heap_bytes, &p, e);
+  if (st != ST_OK) return st;
+  s->base = r->segments.bases[0][r->index] = (uint64_t)(uintptr_t)p;
+  s->bytes = r->team->heap_bytes;
+  r->dirty = s->bytes; // whatever it holds
+  return show_segments(r, e);
 }
 
 Status rt_heap_init(RtRank *r, RtError *e) {
@@ -73,10 +78,14 @@ Status rt_heap_init(RtRank *r, RtError *e) {
   if (!r->blocks || !add_segment(r, 0, r->team->heap_bytes, "symmetric heap")) return rt_no_memory(e);
   r->blocks[0] = (HeapBlock){.bytes = r->team->heap_bytes};
   r->nblocks = 1;
+  r->abi.segments = r->segments.abi;
+  r->abi.nsegments = 1;
+  if (r->team->driver->own_heap) {
+    r->segments.abi[0].bytes = 0;
+    return ST_OK;
+  }
   for (int i = 0; i < r->team->world; i++) r->segments.bases[0][i] = (uint64_t)(uintptr_t)heap_of(r->team, i);
   r->segments.abi[0].base = r->segments.bases[0][r->index];
-  r->abi.segments = r->segments.abi;
-  show_segments(r);
   return ST_OK;
 }
 
@@ -127,13 +136,17 @@ Status rt_symm_alloc(RtRank *r, uint64_t bytes, const char *label, void **out, R
   const uint64_t size = bytes > UINT64_MAX / 2 ? bytes : bits_round_up(bytes ? bytes : 1, ALIGN);
   const uint32_t i = first_fit(r, size);
   const bool fits = i < r->nblocks;
-  char *p = fits ? heap_of(r->team, r->index) + r->blocks[i].offset : NULL;
+  Status s = ST_OK;
+  if (fits && !r->segments.abi[0].bytes) s = own_heap(r, e);
+  if (s != ST_OK) return s;
+  char *p = fits ? (char *)(uintptr_t)r->segments.abi[0].base + r->blocks[i].offset : NULL;
   // zeroed before the others may write to it
   if (fits && r->blocks[i].offset < r->dirty) {
     const uint64_t old = r->dirty - r->blocks[i].offset;
-    memset(p, 0, old < size ? old : size);
+    s = r->team->driver->zero(r, p, old < size ? old : size, e);
+    if (s != ST_OK) return s;
   }
-  const Status s = rt_collective(r, "symm_alloc", bytes, NULL, 0, NULL, e);
+  s = rt_collective(r, "symm_alloc", bytes, NULL, 0, NULL, e);
   if (s != ST_OK) return s;
   if (!fits)
     return rt_fail(e, ST_NO_MEMORY, "the symmetric heap of %llu bytes a rank has no room for %llu more",
@@ -182,8 +195,7 @@ Status rt_symm_register(RtRank *r, void *p, uint64_t bytes, const char *label, R
   if (!add_segment(r, i, bytes, label ? label : "registered")) return rt_no_memory(e);
   for (int k = 0; k < r->team->world; k++) r->segments.bases[i][k] = all[k];
   r->segments.abi[i].base = mine;
-  show_segments(r);
-  return ST_OK;
+  return show_segments(r, e);
 }
 
 Status rt_symm_unregister(RtRank *r, void *p, RtError *e) {
@@ -195,6 +207,5 @@ Status rt_symm_unregister(RtRank *r, void *p, RtError *e) {
   if (s != ST_OK) return s;
   if (i == RT_MAX_SEGMENTS) return rt_fail(e, ST_INVALID, "%p is not a registered buffer", p);
   r->segments.abi[i].bytes = 0;
-  show_segments(r);
-  return ST_OK;
+  return show_segments(r, e);
 }

@@ -1,11 +1,12 @@
-// kernel: loading a kernel of an image on a rank, choosing a variant by its guards, and launching.
+// kernel: loading a kernel of an image on a rank, choosing a variant by its guards, and launching. What code and a launch are
+// on a device is its driver's.
 #include "rt/rt_impl.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 // ---- loading -------------------------------------------------------------------------------------------
-static Status fail_with_diags(RtError *e, Status s, const Diags *d, const char *before) {
+Status rt_fail_diags(RtError *e, Status s, const Diags *d, const char *before) {
   Arena *a = d->arena;
   return rt_fail(e, s, "%s%s", before, diags_render(d, a));
 }
@@ -28,20 +29,6 @@ static Status fail_no_kernel(const Image *im, const char *name, RtError *e) {
                  im->nkernels ? list : "none");
 }
 
-static Status check_machine(const Image *im, const ImageKernel *k, RtError *e) {
-  char missing[128];
-  if (im->target != IMAGE_X86_64)
-    return rt_fail(e, ST_UNSUPPORTED, "the image is for another kind of device than the rank's processor");
-  if (!image_cpu_has(im->cpu_features, missing, sizeof missing))
-    return rt_fail(e, ST_UNSUPPORTED, "kernel '%s' needs a processor with %s", k->name, missing);
-  for (uint32_t v = 0; v < k->nvariants; v++) {
-    if (k->variants[v].workspace_bytes)
-      return rt_fail(e, ST_UNSUPPORTED, "kernel '%s' asks for a workspace, which CPU launches do not have",
-                     k->name);
-  }
-  return ST_OK;
-}
-
 // "file.py:12", its end where it is long.
 static void label_site(char out[RT_LABEL], const ImageSite *s, const char *kernel) {
   const char *file = s->file ? strrchr(s->file, '/') : NULL;
@@ -50,22 +37,10 @@ static void label_site(char out[RT_LABEL], const ImageSite *s, const char *kerne
   snprintf(out, RT_LABEL, "%s:%u", n > most ? file + n - most : file, s->line);
 }
 
-static Status load_code(RtKernel *k, Diags *d, RtError *e) {
-  const Image *im = k->image;
-  Status s = image_code_load(im->code, im->code_bytes, image_cpu_symbols, image_ncpu_symbols, &k->code, d);
-  if (s != ST_OK) return fail_with_diags(e, s, d, "");
-  k->entries = arena_array(&k->arena, AbiCpuEntry, k->info->nvariants);
-  for (uint32_t v = 0; v < k->info->nvariants; v++) {
-    const void *p = image_code_symbol(k->code, k->info->variants[v].entry);
-    if (!p)
-      return rt_fail(e, ST_CORRUPT, "the image's code has no entry '%.100s'", k->info->variants[v].entry);
-    k->entries[v] = (AbiCpuEntry)(uintptr_t)p;
-  }
-  return ST_OK;
-}
-
 // The image is copied through its own bytes: one way to copy it, and it is checked on the way.
 static Status load(RtKernel *k, const Image *im, const char *name, RtError *e) {
+  static const char *const kinds[] = {
+      [IMAGE_X86_64] = "a processor", [IMAGE_NVPTX] = "an NVIDIA GPU", [IMAGE_AMDGPU] = "an AMD GPU"};
   Escape esc;
   arena_init(&k->arena, 0, &esc);
   if (ESCAPE_TRY(&esc)) return rt_fail(e, esc.status, "%s", esc.message);
@@ -76,15 +51,16 @@ static Status load(RtKernel *k, const Image *im, const char *name, RtError *e) {
   Image *copy;
   Status s = image_write(im, &k->arena, &bytes, &n, &d);
   if (s == ST_OK) s = image_read(&k->arena, bytes, n, &copy, &d);
-  if (s != ST_OK) return fail_with_diags(e, s, &d, "");
+  if (s != ST_OK) return rt_fail_diags(e, s, &d, "");
   k->image = copy;
   k->info = find_kernel(copy, name);
   if (!k->info) return fail_no_kernel(copy, name, e);
-  s = check_machine(copy, k->info, e);
-  if (s != ST_OK) return s;
+  if (copy->target != k->rank->team->driver->target)
+    return rt_fail(e, ST_UNSUPPORTED, "kernel '%s' was compiled for %s, but the rank runs on %s",
+                   k->info->name, kinds[copy->target], kinds[k->rank->team->driver->target]);
   k->site_labels = arena_alloc_array(&k->arena, copy->nsites, RT_LABEL, 8);
   for (uint32_t i = 0; i < copy->nsites; i++) label_site(k->site_labels[i], &copy->sites[i], k->info->name);
-  s = load_code(k, &d, e);
+  s = k->rank->team->driver->kernel_load(k, &d, e);
   k->arena.escape = NULL; // nothing is allocated from here on
   return s;
 }
@@ -104,7 +80,7 @@ Status rt_kernel_load(RtRank *r, const Image *im, const char *name, RtKernel **o
 
 void rt_kernel_destroy(RtKernel *k) {
   if (!k) return;
-  image_code_free(k->code);
+  k->rank->team->driver->kernel_unload(k);
   arena_free(&k->arena);
   free(k);
 }
@@ -116,12 +92,15 @@ static uint64_t guarded_value(const ImageArg *a, RtArg v) {
   return a->kind == IMAGE_ARG_DESC ? v.desc->base : v.bits;
 }
 
+static bool divides(uint32_t d, uint64_t x) { return bits_pow2(d) ? !(x & (d - 1)) : x % d == 0; }
+
 // The first argument that a guard refuses, or NULL.
 static const ImageArg *refused(const ImageVariant *v, const RtArg *args) {
   for (uint32_t i = 0; i < v->nargs; i++) {
     const ImageArg *a = &v->args[i];
     if (a->kind == IMAGE_ARG_FIXED && (int64_t)args[i].bits != a->value) return a;
-    if (a->divisible > 1 && a->kind != IMAGE_ARG_FLOAT && guarded_value(a, args[i]) % a->divisible) return a;
+    if (a->divisible > 1 && a->kind != IMAGE_ARG_FLOAT && !divides(a->divisible, guarded_value(a, args[i])))
+      return a;
   }
   return NULL;
 }
@@ -141,7 +120,7 @@ static Status fail_guards(const RtKernel *k, const RtArg *args, RtError *e) {
 }
 
 // Arguments as the variant's code expects them. Values are little-endian, so the low bytes are the narrow value.
-static void pack(const ImageVariant *v, const RtArg *args, char *out) {
+void rt_pack_args(const ImageVariant *v, const RtArg *args, char *out) {
   for (uint32_t i = 0; i < v->nargs; i++) {
     const ImageArg *a = &v->args[i];
     if (a->kind == IMAGE_ARG_FIXED) continue;
@@ -153,8 +132,6 @@ static void pack(const ImageVariant *v, const RtArg *args, char *out) {
 }
 
 // ---- launching -------------------------------------------------------------------------------------------
-enum { MOST_AT_ONCE = 64 }; // instances that a worker takes from the shared counter
-
 Status rt_launch(RtKernel *k, RtStream *s, const uint32_t grid[3], const RtArg *args, uint32_t nargs,
                  RtError *e) {
   RtRank *r = k->rank;
@@ -176,25 +153,7 @@ Status rt_launch(RtKernel *k, RtStream *s, const uint32_t grid[3], const RtArg *
   uint32_t at = 0;
   while (at < info->nvariants && refused(&info->variants[at], args)) at++;
   if (at == info->nvariants) return fail_guards(k, args, e);
-  const ImageVariant *v = &info->variants[at];
   if (!n) return ST_OK;
   if (rt_aborted(r->team)) return rt_team_failure(r->team, e);
-  Cmd *c = rt_cmd_new(s, CMD_LAUNCH, e);
-  if (!c) return ST_NO_MEMORY;
-  char *packed = c->args;
-  if (v->args_bytes > RT_INLINE_ARGS) packed = c->launch.big_args = malloc(v->args_bytes);
-  if (!packed) {
-    rt_cmd_drop(c);
-    return rt_no_memory(e);
-  }
-  pack(v, args, packed);
-  c->launch.kernel = k;
-  c->launch.variant = v;
-  c->launch.entry = k->entries[at];
-  c->launch.args = packed;
-  memcpy(c->launch.grid, grid, sizeof c->launch.grid);
-  c->launch.n = n;
-  c->launch.chunk = v->has_waits ? 1 : MOST_AT_ONCE;
-  rt_cmd_enqueue(c);
-  return ST_OK;
+  return r->team->driver->launch(k, s, at, grid, args, e);
 }

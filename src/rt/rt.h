@@ -34,16 +34,19 @@ typedef struct RtConfig {
   void (*print)(void *user, int rank,
                 const char *line); // device_print, one line without its end; NULL drops. Any thread
   void *user;
+  const char *libcuda; // NULL or "": libcuda.so.1. Lives as long as the context
+  bool cuda_wait_each; // waits after each launch, so that a failure names its kernel. For debugging
 } RtConfig;
 Status rt_context_create(const RtConfig *c, RtContext **out, RtError *e); // c may be NULL
 void rt_context_destroy(RtContext *c);                                    // after its teams
 
-// Devices that teams can run on (devices.def), for people. NULL past the last.
+// Devices that teams can run on, one at a time, and for each kind of device that this machine has none of a row that says
+// why (usable false). False past the last. The first call for a kind opens its driver.
 typedef struct RtDeviceInfo {
-  const char *name, *text;
-  ImageTarget target;
+  char name[32], text[320]; // "cuda:0", and facts for people
+  bool usable;
 } RtDeviceInfo;
-const RtDeviceInfo *rt_device(uint32_t i);
+bool rt_device(RtContext *c, uint32_t i, RtDeviceInfo *out);
 typedef struct RtTransportInfo {
   const char *name, *text;
 } RtTransportInfo;
@@ -68,7 +71,7 @@ enum { RT_MAX_RANKS = 256, RT_EXCHANGE_MAX = 256, RT_MAX_STREAMS = 64 };
 typedef struct RtTeamConfig {
   int local_ranks;          // ranks of this process as threads; 0: 1. Not with from_environment
   bool from_environment;    // this process is one rank of a job
-  const char *device;       // NULL: "cpu"
+  const char *device;       // NULL: "cpu"; "cuda" or "cuda:0": one rank on that device
   int threads_per_rank;     // 0: the cores divided by the ranks of this machine, at least 1
   uint64_t symmetric_bytes; // of a rank; 0: 256 MiB. Address space; memory is taken as it is touched
   uint64_t deadline_ns;     // 0: the context's
@@ -104,7 +107,8 @@ Status rt_team_run(RtTeam *t, Status (*fn)(RtRank *r, void *user, RtError *e), v
 void rt_team_abort(RtRank *r, Status s, const char *why);
 
 // ---- memory ------------------------------------------------------------------------------------
-Status rt_alloc(RtRank *r, uint64_t bytes, void **out, RtError *e); // 64-byte aligned, contents undefined
+Status rt_alloc(RtRank *r, uint64_t bytes, void **out,
+                RtError *e); // the device's, 64-byte aligned, contents undefined
 void rt_free(RtRank *r, void *p);
 // Symmetric memory, zeroed, 256-byte aligned; label (NULL: none) names it in reports. Collective.
 Status rt_symm_alloc(RtRank *r, uint64_t bytes, const char *label, void **out, RtError *e);
@@ -120,7 +124,10 @@ typedef struct RtEvent RtEvent;
 // At most RT_MAX_STREAMS a rank. Streams are numbered by the lowest free number; barriers inside kernels meet among
 // streams of the same number, so ranks create their streams in the same order.
 Status rt_stream_create(RtRank *r, const char *label, RtStream **out, RtError *e);
-void rt_stream_destroy(RtStream *s); // waits for its work
+// A stream of the caller's, which stays theirs: a CUstream of the device's primary context; NULL is its default stream.
+Status rt_stream_wrap(RtRank *r, void *native, const char *label, RtStream **out, RtError *e);
+void *rt_stream_native(const RtStream *s); // CUstream; NULL on a CPU
+void rt_stream_destroy(RtStream *s);       // waits for its work
 RtRank *rt_stream_rank(const RtStream *s);
 Status rt_stream_sync(RtStream *s, RtError *e); // waits; the team's failure, if there is one
 bool rt_stream_idle(const RtStream *s);

@@ -5,7 +5,8 @@
 //
 //   [ Control | ControlRank 0 | ControlRank 1 | ... ][ heap 0 ][ heap 1 ] ...
 //
-// A rank's own objects are ordinary memory of its process: workers with their fibers, streams, the copy engine.
+// A rank's own objects are ordinary memory of its process: workers with their fibers, streams, the copy engine. On a GPU
+// its heap and what kernels read lie in the device's memory instead, and what its driver keeps hangs off `device` pointers.
 // Locks: RtRank.lock guards the queues of streams and the list of running launches; it is held for a few instructions.
 // Engine.lock guards the engine's queues, RtEvent.lock an event. None is taken while another is held.
 #ifndef DITRON_RT_IMPL_H
@@ -209,6 +210,7 @@ struct Cmd {
 
 struct RtStream {
   RtRank *rank;
+  void *device; // its driver's own
   uint32_t index;
   char label[RT_LABEL];
   Cmd *head, *tail;      // queued, not begun
@@ -220,6 +222,7 @@ struct RtStream {
 struct RtEvent {
   pthread_mutex_t lock;
   RtRank *rank;
+  void *device;      // its driver's own
   uint64_t recorded; // tickets given out
   _Atomic uint64_t completed;
   uint64_t time_ns; // of the latest completed
@@ -252,6 +255,7 @@ typedef struct Segments { // entry 0: the symmetric heap; the others: registered
 
 struct RtRank {
   RtTeam *team;
+  void *device;     // its driver's own
   int index, local; // in the world, in the process
   ControlRank *control;
   AbiRank abi;
@@ -275,6 +279,51 @@ struct RtRank {
   Segments segments;
 };
 
+// A driver runs a rank on one kind of device (devices.def). What has to be checked for every device is checked by its
+// callers, the functions of rt.h, and streams, events and kernels come with their common fields set.
+typedef struct RtDriver {
+  ImageTarget target;
+  bool
+      own_heap; // the symmetric heap is the device's memory, taken when first asked for, not the transport's block
+  bool (*list)(RtContext *c, uint32_t i, RtDeviceInfo *out); // false past the last
+  Status (*start)(RtRank *r, uint32_t ordinal, uint32_t workers, RtError *e);
+  void (*stop)(RtRank *r);
+  void (*raise)(RtRank *r);                 // the team has aborted
+  Status (*recover)(RtRank *r, RtError *e); // streams are idle; ST_OK where the device is still good
+  Status (*alloc)(RtRank *r, uint64_t bytes, void **out, RtError *e);
+  void (*free)(RtRank *r, void *p);
+  Status (*zero)(RtRank *r, void *p, uint64_t bytes, RtError *e); // done when it returns
+  Status (*show_segments)(RtRank *r, RtError *e);                 // the rank's segments have changed
+  Status (*stream_open)(RtStream *s, bool wrap, void *native, RtError *e);
+  void (*stream_close)(RtStream *s);
+  void *(*stream_native)(const RtStream *s);
+  Status (*stream_sync)(RtStream *s, RtError *e);
+  bool (*stream_idle)(const RtStream *s);
+  Status (*event_open)(RtEvent *ev, RtError *e); // NULL: nothing to do
+  void (*event_close)(RtEvent *ev);
+  Status (*event_record)(RtEvent *ev, RtStream *s, RtError *e);
+  Status (*stream_wait_event)(RtStream *s, RtEvent *ev, RtError *e);
+  Status (*event_sync)(RtEvent *ev, RtError *e);
+  Status (*event_elapsed)(const RtEvent *from, const RtEvent *to, double *ms, RtError *e);
+  Status (*copy)(RtStream *s, void *dst, uint64_t dst_pitch, const void *src, uint64_t src_pitch,
+                 uint64_t width, uint64_t rows, RtError *e);
+  Status (*fill)(RtStream *s, void *dst, int byte, uint64_t bytes, RtError *e);
+  Status (*host_call)(RtStream *s, void (*fn)(void *user), void *user, RtError *e);
+  // src NULL: value. `there`: word as the peer has it
+  Status (*signal)(RtStream *s, uint64_t *word, uint64_t *there, const uint64_t *src, uint64_t value,
+                   bool add, int peer, RtError *e);
+  Status (*wait)(RtStream *s, const uint64_t *word, const uint64_t *bound, uint64_t value, RtError *e);
+  Status (*kernel_load)(RtKernel *k, Diags *d, RtError *e); // image and info are set; allocates in k->arena
+  void (*kernel_unload)(RtKernel *k);
+  Status (*launch)(RtKernel *k, RtStream *s, uint32_t variant, const uint32_t grid[3], const RtArg *args,
+                   RtError *e); // the grid is not empty
+} RtDriver;
+#define DEVICE(name, text) extern const RtDriver rt_driver_##name;
+#include "rt/devices.def"
+#undef DEVICE
+// "cpu", "cuda", "cuda:1". NULL and an error where there is none of that name.
+const RtDriver *rt_driver_find(const char *device, uint32_t *ordinal, RtError *e);
+
 // A transport brings up the block that all ranks map, and notices peers that end.
 typedef struct RtTransport {
   RtTransportInfo info;
@@ -292,6 +341,7 @@ typedef struct ShmState ShmState;
 struct RtTeam {
   RtContext *context;
   const RtTransport *transport;
+  const RtDriver *driver;
   int world, nlocal;
   RtRank *ranks; // local ones
   uint64_t deadline_ns, heap_bytes, control_bytes;
@@ -304,11 +354,14 @@ struct RtTeam {
 
 struct RtContext {
   RtConfig config;
+  pthread_mutex_t lock;
+  struct Cuda *cuda;     // NVIDIA's driver, once it was asked for; under the lock until then
   _Atomic uint32_t jobs; // teams made from the environment so far
 };
 
 struct RtKernel {
   RtRank *rank;
+  void *device; // its driver's own
   Arena arena;
   const Image *image;
   const ImageKernel *info;
@@ -362,6 +415,33 @@ typedef struct Said { // what a rank says when it comes to a collective
 // All ranks' extra bytes into all[world * extra] (may be NULL where extra is 0).
 Status rt_collective(RtRank *r, const char *what, uint64_t amount, const void *mine, uint32_t extra,
                      void *all, RtError *e);
+
+// ---- the device of CPU ranks (dev_cpu.c and the files below)
+Status rt_cpu_launch(RtKernel *k, RtStream *s, uint32_t variant, const uint32_t grid[3], const RtArg *args,
+                     RtError *e);
+void rt_cpu_stream_close(RtStream *s);
+Status rt_cpu_stream_sync(RtStream *s, RtError *e);
+bool rt_cpu_stream_idle(const RtStream *s);
+Status rt_cpu_stream_open(RtStream *s, bool wrap, void *native, RtError *e);
+void rt_cpu_event_close(RtEvent *ev);
+Status rt_cpu_event_record(RtEvent *ev, RtStream *s, RtError *e);
+Status rt_cpu_stream_wait_event(RtStream *s, RtEvent *ev, RtError *e);
+Status rt_cpu_event_sync(RtEvent *ev, RtError *e);
+Status rt_cpu_event_elapsed(const RtEvent *from, const RtEvent *to, double *ms, RtError *e);
+Status rt_cpu_copy(RtStream *s, void *dst, uint64_t dst_pitch, const void *src, uint64_t src_pitch,
+                   uint64_t width, uint64_t rows, RtError *e);
+Status rt_cpu_fill(RtStream *s, void *dst, int byte, uint64_t bytes, RtError *e);
+Status rt_cpu_host_call(RtStream *s, void (*fn)(void *user), void *user, RtError *e);
+Status rt_cpu_signal(RtStream *s, uint64_t *word, uint64_t *there, const uint64_t *src, uint64_t value,
+                     bool add, int peer, RtError *e);
+Status rt_cpu_wait(RtStream *s, const uint64_t *word, const uint64_t *bound, uint64_t value, RtError *e);
+
+void rt_cuda_close(struct Cuda *c); // NULL is fine (cuda_driver.c)
+
+// ---- kernels (kernel.c) ----------------------------------------------------------------------------
+// Arguments as the variant's code expects them, in args_bytes.
+void rt_pack_args(const ImageVariant *v, const RtArg *args, char *out);
+Status rt_fail_diags(RtError *e, Status s, const Diags *d, const char *before);
 
 // ---- workers (worker.c, calls.c) -----------------------------------------------------------------------
 Status rt_workers_start(RtRank *r, uint32_t n, RtError *e);

@@ -1,6 +1,6 @@
-// stream: commands in order, and events between streams.
+// stream: streams and events of every device, and below them the queues of CPU streams: commands in order.
 //
-// A stream's queue is moved on by whoever finished its last command, or by the host's thread if it was idle:
+// A CPU stream's queue is moved on by whoever finished its last command, or by the host's thread if it was idle:
 //
 //   host: enqueue -> (idle?) advance -> begin --- done at once: signals, small copies, events -> next
 //                                             \-- a launch: workers take its instances; the last one -> advance
@@ -251,35 +251,47 @@ void rt_cmd_enqueue(Cmd *c) {
 }
 
 // ---- streams -------------------------------------------------------------------------------------------
-Status rt_stream_create(RtRank *r, const char *label, RtStream **out, RtError *e) {
+static Status open_stream(RtRank *r, bool wrap, void *native, const char *label, RtStream **out, RtError *e) {
   RtStream *s = calloc(1, sizeof *s);
   if (!s) return rt_no_memory(e);
   s->rank = r;
-  s->inline_fiber.rank = r;
   uint32_t i = 0;
   pthread_mutex_lock(&r->lock);
   while (i < RT_MAX_STREAMS && r->streams[i]) i++;
-  bool ok = i < RT_MAX_STREAMS;
-  if (ok) r->streams[i] = s;
-  const bool memory = ok && (r->free_cmds || grow(r));
+  if (i < RT_MAX_STREAMS) r->streams[i] = s;
   pthread_mutex_unlock(&r->lock);
+  if (i == RT_MAX_STREAMS) {
+    free(s);
+    return rt_fail(e, ST_LIMIT, "rank %d has %d streams already, which is the most", r->index,
+                   RT_MAX_STREAMS);
+  }
   s->index = i;
   if (label)
     snprintf(s->label, sizeof s->label, "%s", label);
   else
     snprintf(s->label, sizeof s->label, "stream %u", i);
-  if (ok) memcpy(r->control->stream_label[i], s->label, RT_LABEL);
-  if (ok && memory) {
+  memcpy(r->control->stream_label[i], s->label, RT_LABEL);
+  const Status st = r->team->driver->stream_open(s, wrap, native, e);
+  if (st == ST_OK) {
     *out = s;
     return ST_OK;
   }
-  if (ok) {
-    rt_stream_destroy(s);
-    return rt_no_memory(e);
-  }
+  pthread_mutex_lock(&r->lock);
+  r->streams[i] = NULL;
+  pthread_mutex_unlock(&r->lock);
   free(s);
-  return rt_fail(e, ST_LIMIT, "rank %d has %d streams already, which is the most", r->index, RT_MAX_STREAMS);
+  return st;
 }
+
+Status rt_stream_create(RtRank *r, const char *label, RtStream **out, RtError *e) {
+  return open_stream(r, false, NULL, label, out, e);
+}
+
+Status rt_stream_wrap(RtRank *r, void *native, const char *label, RtStream **out, RtError *e) {
+  return open_stream(r, true, native, label, out, e);
+}
+
+void *rt_stream_native(const RtStream *s) { return s->rank->team->driver->stream_native(s); }
 
 void rt_stream_destroy(RtStream *s) {
   if (!s) return;
@@ -288,15 +300,34 @@ void rt_stream_destroy(RtStream *s) {
   pthread_mutex_lock(&r->lock);
   r->streams[s->index] = NULL;
   pthread_mutex_unlock(&r->lock);
-  atomic_fetch_sub(&r->budget_used, s->inline_fiber.arena_bytes);
-  free(s->inline_fiber.arena);
+  r->team->driver->stream_close(s);
   free(s);
 }
 
 RtRank *rt_stream_rank(const RtStream *s) { return s->rank; }
-bool rt_stream_idle(const RtStream *s) { return !atomic_load(&s->busy); }
+bool rt_stream_idle(const RtStream *s) { return s->rank->team->driver->stream_idle(s); }
+Status rt_stream_sync(RtStream *s, RtError *e) { return s->rank->team->driver->stream_sync(s, e); }
 
-Status rt_stream_sync(RtStream *s, RtError *e) {
+// ---- streams of a CPU ------------------------------------------------------------------------------------
+Status rt_cpu_stream_open(RtStream *s, bool wrap, void *native, RtError *e) {
+  RtRank *r = s->rank;
+  (void)native;
+  if (wrap) return rt_fail(e, ST_UNSUPPORTED, "the processor has no streams but ours; create one");
+  s->inline_fiber.rank = r;
+  pthread_mutex_lock(&r->lock);
+  const bool memory = r->free_cmds || grow(r);
+  pthread_mutex_unlock(&r->lock);
+  return memory ? ST_OK : rt_no_memory(e);
+}
+
+void rt_cpu_stream_close(RtStream *s) {
+  atomic_fetch_sub(&s->rank->budget_used, s->inline_fiber.arena_bytes);
+  free(s->inline_fiber.arena);
+}
+
+bool rt_cpu_stream_idle(const RtStream *s) { return !atomic_load(&s->busy); }
+
+Status rt_cpu_stream_sync(RtStream *s, RtError *e) {
   enum { POLLS = 256, YIELDS = 288 };
   RtRank *r = s->rank;
   for (uint32_t turn = 0; atomic_load_explicit(&s->busy, memory_order_acquire); turn++) {
@@ -322,20 +353,45 @@ Status rt_event_create(RtRank *r, RtEvent **out, RtError *e) {
   if (!ev) return rt_no_memory(e);
   pthread_mutex_init(&ev->lock, NULL);
   ev->rank = r;
-  *out = ev;
-  return ST_OK;
+  const Status s = r->team->driver->event_open ? r->team->driver->event_open(ev, e) : ST_OK;
+  if (s == ST_OK) {
+    *out = ev;
+    return ST_OK;
+  }
+  pthread_mutex_destroy(&ev->lock);
+  free(ev);
+  return s;
 }
 
 void rt_event_destroy(RtEvent *ev) {
   if (!ev) return;
-  rt_event_sync(ev, NULL);
-  pthread_mutex_lock(&ev->lock); // whoever completed it may be about to unlock
-  pthread_mutex_unlock(&ev->lock);
+  ev->rank->team->driver->event_close(ev);
   pthread_mutex_destroy(&ev->lock);
   free(ev);
 }
 
 Status rt_event_record(RtEvent *ev, RtStream *s, RtError *e) {
+  return ev->rank->team->driver->event_record(ev, s, e);
+}
+
+Status rt_stream_wait_event(RtStream *s, RtEvent *ev, RtError *e) {
+  return ev->rank->team->driver->stream_wait_event(s, ev, e);
+}
+
+Status rt_event_sync(RtEvent *ev, RtError *e) { return ev->rank->team->driver->event_sync(ev, e); }
+
+Status rt_event_elapsed(const RtEvent *from, const RtEvent *to, double *ms, RtError *e) {
+  return from->rank->team->driver->event_elapsed(from, to, ms, e);
+}
+
+// ---- events of a CPU -------------------------------------------------------------------------------------
+void rt_cpu_event_close(RtEvent *ev) {
+  rt_cpu_event_sync(ev, NULL);
+  pthread_mutex_lock(&ev->lock); // whoever completed it may be about to unlock
+  pthread_mutex_unlock(&ev->lock);
+}
+
+Status rt_cpu_event_record(RtEvent *ev, RtStream *s, RtError *e) {
   Cmd *c = rt_cmd_new(s, CMD_RECORD, e);
   if (!c) return ST_NO_MEMORY;
   c->event.event = ev;
@@ -346,7 +402,7 @@ Status rt_event_record(RtEvent *ev, RtStream *s, RtError *e) {
   return ST_OK;
 }
 
-Status rt_stream_wait_event(RtStream *s, RtEvent *ev, RtError *e) {
+Status rt_cpu_stream_wait_event(RtStream *s, RtEvent *ev, RtError *e) {
   pthread_mutex_lock(&ev->lock);
   const uint64_t ticket = ev->recorded;
   pthread_mutex_unlock(&ev->lock);
@@ -359,7 +415,7 @@ Status rt_stream_wait_event(RtStream *s, RtEvent *ev, RtError *e) {
   return ST_OK;
 }
 
-Status rt_event_sync(RtEvent *ev, RtError *e) {
+Status rt_cpu_event_sync(RtEvent *ev, RtError *e) {
   pthread_mutex_lock(&ev->lock);
   const uint64_t ticket = ev->recorded;
   pthread_mutex_unlock(&ev->lock);
@@ -367,7 +423,7 @@ Status rt_event_sync(RtEvent *ev, RtError *e) {
   return rt_team_failure(ev->rank->team, e);
 }
 
-Status rt_event_elapsed(const RtEvent *from, const RtEvent *to, double *ms, RtError *e) {
+Status rt_cpu_event_elapsed(const RtEvent *from, const RtEvent *to, double *ms, RtError *e) {
   RtEvent *ev[2] = {(RtEvent *)(uintptr_t)from, (RtEvent *)(uintptr_t)to};
   uint64_t time[2];
   for (int i = 0; i < 2; i++) {

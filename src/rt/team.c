@@ -142,6 +142,8 @@ Status rt_recover(RtRank *r, RtError *e) {
   for (int i = 0; i < t->world; i++) {
     if (atomic_load(&rt_control_rank(t, i)->state) == PEER_DEAD) return rt_team_failure(t, e);
   }
+  const Status good = t->driver->recover(r, e);
+  if (good != ST_OK) return good;
   // all have stopped; then all have forgotten; then nobody is left who could still read what was
   for (int step = 0; step < 2; step++) {
     const Status s = meet(&(Meeting){r, "recover", ++r->recoveries, true}, e);
@@ -156,7 +158,7 @@ Status rt_recover(RtRank *r, RtError *e) {
 }
 
 // ---- up ----------------------------------------------------------------------------------------------------
-static Status start_rank(RtTeam *t, int local, int index, uint32_t workers, RtError *e) {
+static Status start_rank(RtTeam *t, int local, int index, uint32_t ordinal, uint32_t workers, RtError *e) {
   RtRank *r = &t->ranks[local];
   r->team = t;
   r->local = local;
@@ -167,13 +169,10 @@ static Status start_rank(RtTeam *t, int local, int index, uint32_t workers, RtEr
                      .world = t->world,
                      .abort_word = (const uint64_t *)&t->control->abort,
                      .deadline_ns = t->deadline_ns,
-                     .cpu = &rt_cpu_calls,
                      .runtime = r};
   pthread_mutex_init(&r->lock, NULL);
-  Status s = rt_heap_init(r, e);
-  if (s == ST_OK) s = rt_workers_start(r, workers, e);
-  if (s == ST_OK) s = rt_engine_start(r, e);
-  return s;
+  const Status s = rt_heap_init(r, e);
+  return s == ST_OK ? t->driver->start(r, ordinal, workers, e) : s;
 }
 
 static uint32_t workers_of(const RtTeamConfig *c, int ranks_here) {
@@ -183,8 +182,6 @@ static uint32_t workers_of(const RtTeamConfig *c, int ranks_here) {
 }
 
 static Status check_config(const RtTeamConfig *c, const RtJob *job, RtError *e) {
-  if (c->device && strcmp(c->device, "cpu") != 0)
-    return rt_fail(e, ST_NOT_FOUND, "there is no device '%.60s'; there is 'cpu'", c->device);
   if (c->local_ranks < 0 || c->local_ranks > RT_MAX_RANKS || job->world > RT_MAX_RANKS)
     return rt_fail(e, ST_LIMIT, "a team has 1 to %d ranks", RT_MAX_RANKS);
   if (c->threads_per_rank < 0 || c->threads_per_rank > 1024)
@@ -196,18 +193,19 @@ static Status check_config(const RtTeamConfig *c, const RtJob *job, RtError *e) 
   return ST_OK;
 }
 
-static Status bring_up(RtTeam *t, const RtTeamConfig *c, const RtJob *job, RtError *e) {
+static Status bring_up(RtTeam *t, const RtTeamConfig *c, const RtJob *job, uint32_t ordinal, RtError *e) {
   t->control_bytes = bits_round_up(sizeof(Control) + sizeof(ControlRank) * (uint64_t)t->world, HUGE_PAGE);
   t->heap_bytes = bits_round_up(c->symmetric_bytes ? c->symmetric_bytes : 256ull << 20, HUGE_PAGE);
   t->ranks = calloc((size_t)t->nlocal, sizeof *t->ranks);
   if (!t->ranks) return rt_no_memory(e);
-  Status s = t->transport->open(t, job, t->control_bytes + t->heap_bytes * (uint64_t)t->world, e);
+  const uint64_t heaps = t->driver->own_heap ? 0 : t->heap_bytes * (uint64_t)t->world;
+  Status s = t->transport->open(t, job, t->control_bytes + heaps, e);
   if (s != ST_OK) return s;
   uint64_t none = 0;
   atomic_compare_exchange_strong(&t->control->epoch_ns, &none, os_now_ns());
   const int ranks_here = t->world; // all transports so far are of one host
   for (int i = 0; i < t->nlocal && s == ST_OK; i++)
-    s = start_rank(t, i, t->transport->processes ? job->rank : i, workers_of(c, ranks_here), e);
+    s = start_rank(t, i, t->transport->processes ? job->rank : i, ordinal, workers_of(c, ranks_here), e);
   if (s == ST_OK && t->transport->processes)
     s = rt_collective(&t->ranks[0], "team_create", t->heap_bytes, NULL, 0, NULL, e);
   return s;
@@ -219,9 +217,17 @@ Status rt_team_create(RtContext *context, const RtTeamConfig *config, RtTeam **o
   Status s = c.from_environment ? rt_job_read(&job, e) : ST_OK;
   if (s == ST_OK) s = check_config(&c, &job, e);
   if (s != ST_OK) return s;
+  uint32_t ordinal;
+  const RtDriver *driver = rt_driver_find(c.device, &ordinal, e);
+  if (!driver) return ST_NOT_FOUND;
+  if (driver->own_heap && (c.local_ranks > 1 || job.world > 1))
+    return rt_fail(e, ST_UNSUPPORTED,
+                   "a team on '%s' has one rank, not %d: several GPUs cannot be joined yet", c.device,
+                   c.local_ranks > 1 ? c.local_ranks : job.world);
   RtTeam *t = calloc(1, sizeof *t);
   if (!t) return rt_no_memory(e);
   t->context = context;
+  t->driver = driver;
   t->deadline_ns = c.deadline_ns ? c.deadline_ns : context->config.deadline_ns;
   t->nlocal = c.local_ranks > 1 ? c.local_ranks : 1;
   t->world = c.from_environment ? job.world : t->nlocal;
@@ -231,7 +237,7 @@ Status rt_team_create(RtContext *context, const RtTeamConfig *config, RtTeam **o
     const size_t n = strlen(job.id);
     snprintf(job.id + n, sizeof job.id - n, ".%u", atomic_fetch_add(&context->jobs, 1));
   }
-  s = bring_up(t, &c, &job, e);
+  s = bring_up(t, &c, &job, ordinal, e);
   if (s != ST_OK) {
     rt_team_destroy(t);
     return s;
@@ -246,9 +252,7 @@ static void stop_rank(RtRank *r) {
   for (int i = 0; i < RT_MAX_STREAMS; i++) {
     if (r->streams[i]) rt_stream_destroy(r->streams[i]);
   }
-  rt_workers_stop(r);
-  rt_engine_stop(r);
-  rt_cmds_free(r);
+  r->team->driver->stop(r);
   rt_heap_free(r);
   pthread_mutex_destroy(&r->lock);
 }
