@@ -1,0 +1,174 @@
+// low_dot: products in the lowered stage.
+//
+// On the matrix unit, where it knows the types: a's and b's fragments lie in registers (lay asked for them so); one `mma` for each
+// block of c and step of k. Otherwise both operands go to block memory and each thread adds up its own elements of c.
+#include "pass/low.h"
+
+#include <string.h>
+
+static const struct Shape {
+  int m, n, k;
+  IrDtype a, b, c;
+  uint32_t as, bs, cs;
+} shapes[] = {
+#define MMA_SHAPE(name, m, n, k, a, b, c, as, bs, cs) {m, n, k, IR_##a, IR_##b, IR_##c, as, bs, cs},
+#include "ir/mma.def"
+#undef MMA_SHAPE
+};
+
+// `count` registers of a fragment from register `first` on, as i32: small elements are packed.
+static void fragment(Low *l, IrValue *const *regs, uint32_t first, uint32_t count, IrDtype d, IrValue **out) {
+  const IrType *i32 = ir_type_scalar(l->ctx, IR_i32, LEVEL_thread);
+  const uint32_t e = 4u / ir_dtypes[d].bytes;
+  const IrType *bits = ir_type_scalar(l->ctx, e == 2 ? IR_i16 : IR_i8, LEVEL_thread);
+  for (uint32_t i = 0; i < count; i++) {
+    if (e == 1) {
+      out[i] = ir_cast(&l->b, OP_bitcast, regs[first + i], i32);
+      continue;
+    }
+    out[i] = NULL;
+    for (uint32_t j = 0; j < e; j++) {
+      IrValue *x = regs[first + i * e + j];
+      if (d != IR_i8) x = ir_cast(&l->b, OP_bitcast, x, bits);
+      x = ir_cast(&l->b, OP_ext_u, x, i32);
+      if (j) x = low_bin(l, OP_shl, x, low_i32(l, j * 32 / e));
+      out[i] = out[i] ? low_bin(l, OP_or, out[i], x) : x;
+    }
+  }
+}
+
+// The register of a layout that starts the fragment with element (row, col).
+static uint32_t find(Low *l, const IrOp *op, const IrValue *v, int64_t row, int64_t col) {
+  IrLayout own = *low_layout(v);
+  own.n[PLACE_LANE] = own.n[PLACE_WARP] = 0;
+  uint32_t place;
+  if (!layout_find(&own, (uint32_t)(row * v->type->shape[1] + col), &place))
+    low_fail(l, op->loc, "a product's operand does not lie in the matrix unit's order");
+  return place;
+}
+
+static void on_matrix_unit(Low *l, IrOp *op, int which) {
+  const struct Shape *s = &shapes[which];
+  IrValue *av = ir_operand(op, 0), *bv = ir_operand(op, 1), *result = ir_result(op, 0);
+  IrValue **a = low_regs(l, av), **b = low_regs(l, bv), **c = low_regs(l, ir_operand(op, 2));
+  const IrLayout *layout = low_layout(result);
+  const uint32_t regs = layout_regs(layout);
+  IrValue **out = low_new_regs(l, layout);
+  const IrType *ct = low_elem(l, result->type), *types[] = {ct, ct, ct, ct};
+  const int64_t k = av->type->shape[1];
+  Map packs; // fragments are packed once
+  map_init(&packs, l->arena);
+  for (uint32_t r = 0; r < regs; r += s->cs) {
+    const uint32_t index = layout_index(layout, r), cols = (uint32_t)result->type->shape[1];
+    const int64_t row = index / cols, col = index % cols;
+    IrValue *acc[4];
+    memcpy(acc, &c[r], sizeof acc);
+    for (int64_t step = 0; step < k; step += s->k) {
+      const uint32_t at = find(l, op, av, row, step), bt = find(l, op, bv, step, col);
+      IrValue **af = map_getp(&packs, &a[at]), **bf = map_getp(&packs, &b[bt]);
+      if (!af) {
+        af = arena_array(l->arena, IrValue *, s->as);
+        fragment(l, a, at, s->as, s->a, af);
+        map_setp(&packs, &a[at], af);
+      }
+      if (!bf) {
+        bf = arena_array(l->arena, IrValue *, s->bs);
+        fragment(l, b, bt, s->bs, s->b, bf);
+        map_setp(&packs, &b[bt], bf);
+      }
+      IrValue *ops[16];
+      memcpy(ops, af, sizeof *ops * s->as);
+      memcpy(ops + s->as, bf, sizeof *ops * s->bs);
+      memcpy(ops + s->as + s->bs, acc, sizeof *ops * s->cs);
+      IrOp *made = ir_build(&l->b, OP_mma, s->as + s->bs + s->cs, ops, s->cs, types, 0);
+      ir_set_attr_i(made, ATTR_mma, which);
+      for (uint32_t i = 0; i < s->cs; i++) acc[i] = ir_result(made, i);
+    }
+    memcpy(&out[r], acc, sizeof acc);
+  }
+  low_set_regs(l, result, out);
+}
+
+// ---- multiply-adds ---------------------------------------------------------------------------------------------------------------
+static IrValue *widened(Low *l, IrValue *v, const IrType *to) {
+  const IrDtypeInfo *from = &ir_dtypes[v->type->dtype];
+  if (v->type->dtype == to->dtype) return v;
+  if (from->cls == IR_FLOAT) return ir_cast(&l->b, OP_fcast, v, to);
+  return ir_cast(&l->b, from->bits > ir_dtypes[to->dtype].bits ? OP_trunc : OP_ext_s, v, to);
+}
+
+static void on_threads(Low *l, IrOp *op) {
+  IrValue *av = ir_operand(op, 0), *bv = ir_operand(op, 1), *result = ir_result(op, 0);
+  const IrType *at = av->type, *bt = bv->type, *t = result->type, *elem = low_elem(l, t);
+  const int rank = t->rank;
+  const int64_t m = t->shape[rank - 2], n = t->shape[rank - 1], k = at->shape[rank - 1];
+  // small floats add up in f32 and round once
+  const bool is_float = ir_dtypes[elem->dtype].cls == IR_FLOAT,
+             narrow = is_float && ir_dtypes[elem->dtype].bits < 32;
+  const IrType *acc = narrow ? ir_type_scalar(l->ctx, IR_f32, LEVEL_thread) : elem;
+  int64_t end;
+  const LowBuf a = low_scratch(l, low_elem(l, at), ir_type_elems(at), 0, &end),
+               b = low_scratch(l, low_elem(l, bt), ir_type_elems(bt), end, &end);
+  low_barrier(l);
+  low_spill(l, &a, at, low_regs(l, av));
+  low_spill(l, &b, bt, low_regs(l, bv));
+  low_barrier(l);
+  const uint32_t regs = layout_regs(t->layout), copies = low_copies(t->layout);
+  IrValue **c = low_regs(l, ir_operand(op, 2)), **ops = arena_array(l->arena, IrValue *, 3 + regs);
+  IrValue **rows = arena_array(l->arena, IrValue *, regs), **cols = arena_array(l->arena, IrValue *, regs);
+  const IrType **types = arena_array(l->arena, const IrType *, regs);
+  uint32_t *slot = arena_array(l->arena, uint32_t, regs), live = 0;
+  for (uint32_t r = 0; r < regs; r++) {
+    if (r & copies) continue;
+    IrValue *index = low_index(l, t, r), *row = low_coord(l, t, index, rank - 2),
+            *col = low_coord(l, t, index, rank - 1);
+    rows[r] = low_bin(l, OP_mul, row, low_i32(l, k));
+    cols[r] = col;
+    if (rank > 2) { // the matrix of the batch
+      IrValue *batch = low_bin(l, OP_shr_u, index, low_i32(l, bits_log2((uint64_t)(m * n))));
+      rows[r] = low_bin(l, OP_add, rows[r], low_bin(l, OP_mul, batch, low_i32(l, m * k)));
+      cols[r] = low_bin(l, OP_add, cols[r], low_bin(l, OP_mul, batch, low_i32(l, k * n)));
+    }
+    ops[3 + live] = widened(l, low_thread(l, c[r]), acc);
+    types[live] = acc;
+    slot[r] = live++;
+  }
+  const IrType *pi = ir_type_scalar(l->ctx, IR_i32, LEVEL_program);
+  ops[0] = ir_const_i(&l->b, pi, 0), ops[1] = ir_const_i(&l->b, pi, k), ops[2] = ir_const_i(&l->b, pi, 1);
+  IrOp *loop = ir_build(&l->b, OP_for, 3 + live, ops, live, types, 1);
+  IrBlock *body = loop->regions[0];
+  IrValue *iv = ir_block_arg(body, pi, NULL), **sum = arena_array(l->arena, IrValue *, live);
+  for (uint32_t i = 0; i < live; i++) sum[i] = ir_block_arg(body, acc, NULL);
+  const IrBuilder keep = l->b;
+  l->b = ir_builder_at_end(body);
+  l->b.loc = keep.loc;
+  IrValue *step = low_thread(l, iv), *across = low_bin(l, OP_mul, step, low_i32(l, n));
+  for (uint32_t r = 0; r < regs; r++) {
+    if (r & copies) continue;
+    IrValue *x = widened(l, low_get(l, &a, low_bin(l, OP_add, rows[r], step)), acc);
+    IrValue *y = widened(l, low_get(l, &b, low_bin(l, OP_add, cols[r], across)), acc);
+    IrValue **s = &sum[slot[r]];
+    if (is_float) {
+      IrValue *f[3] = {x, y, *s};
+      *s = ir_result(ir_build(&l->b, OP_fma, 3, f, 1, &acc, 0), 0);
+    } else {
+      *s = low_bin(l, OP_add, *s, low_bin(l, OP_mul, x, y));
+    }
+  }
+  ir_yield(&l->b, live, sum);
+  l->b = keep;
+  IrValue **out = low_new_regs(l, t->layout);
+  for (uint32_t r = 0; r < regs; r++) {
+    if (!(r & copies)) out[r] = widened(l, ir_result(loop, slot[r]), elem);
+  }
+  low_fill_copies(t->layout, out);
+  low_set_regs(l, result, out);
+}
+
+void low_dot(Low *l, IrOp *op) {
+  const int which = lay_mma_shape(op);
+  if (which >= 0)
+    on_matrix_unit(l, op, which);
+  else
+    on_threads(l, op);
+}

@@ -1,0 +1,366 @@
+// low_mem: memory in the lowered stage.
+//
+// Tiles: neighbours that a thread holds go in one pack where the axis analysis knows that their addresses are neighbours, aligned
+// and under one mask. Of places that hold the same element one acts on memory; all get the result.
+// Scalars: what happens once a program is done by thread 0, its result handed round. A load that meets no write of this kernel
+// may be done by everyone.
+#include "pass/low.h"
+
+#include <string.h>
+
+// ---- scratch in block memory --------------------------------------------------------------------------------------------------
+LowBuf low_scratch(Low *l, const IrType *elem, int64_t n, int64_t offset, int64_t *end) {
+  const bool is_ptr = ir_type_is_ptr(elem), as_int = is_ptr || elem->dtype == IR_i1;
+  const IrDtype d = is_ptr ? IR_i64 : elem->dtype == IR_i1 ? IR_i8 : elem->dtype;
+  const int32_t count = (int32_t)n;
+  const IrType *t = ir_type_memdesc(l->ctx, d, SPACE_shared, 1, &count, 0);
+  const IrBuilder keep = l->b;
+  l->b = ir_builder_before(l->entry);
+  IrOp *alloc = ir_build(&l->b, OP_mem_alloc, 0, NULL, 1, &t, 0);
+  ir_set_attr_i(alloc, ATTR_offset, l->user_bytes + offset);
+  l->b = keep;
+  IrValue *mem = ir_result(alloc, 0);
+  const IrType *pt = ir_type_ptr(l->ctx, d, SPACE_shared, LEVEL_thread);
+  IrOp *p = ir_build(&l->b, OP_mem_ptr, 1, &mem, 1, &pt, 0);
+  *end = offset + (int64_t)bits_round_up((uint64_t)n * ir_dtypes[d].bytes, 128);
+  return (LowBuf){ir_result(p, 0), elem, as_int};
+}
+
+static const IrType *stored(Low *l, const LowBuf *b) {
+  return ir_type_scalar(l->ctx, b->ptr->type->dtype, LEVEL_thread);
+}
+static IrValue *pack_in(Low *l, const LowBuf *b, IrValue *v) {
+  return !b->as_int ? v : ir_cast(&l->b, ir_type_is_ptr(b->elem) ? OP_ptr2int : OP_ext_u, v, stored(l, b));
+}
+static IrValue *pack_out(Low *l, const LowBuf *b, IrValue *v) {
+  return !b->as_int ? v : ir_cast(&l->b, ir_type_is_ptr(b->elem) ? OP_int2ptr : OP_trunc, v, b->elem);
+}
+
+static void put_pack(Low *l, const LowBuf *b, IrValue *index, IrValue *const *v, uint32_t n, IrValue *mask) {
+  IrValue *ops[18] = {ir_ptr_add(&l->b, b->ptr, index), mask};
+  for (uint32_t i = 0; i < n; i++) ops[2 + i] = pack_in(l, b, v[i]);
+  ir_build(&l->b, OP_store_pack, 2 + n, ops, 0, NULL, 0);
+}
+static void get_pack(Low *l, const LowBuf *b, IrValue *index, IrValue **out, uint32_t n) {
+  IrValue *ops[3] = {ir_ptr_add(&l->b, b->ptr, index), NULL, NULL};
+  const IrType *types[16];
+  for (uint32_t i = 0; i < n; i++) types[i] = stored(l, b);
+  IrOp *op = ir_build(&l->b, OP_load_pack, 3, ops, n, types, 0);
+  for (uint32_t i = 0; i < n; i++) out[i] = pack_out(l, b, ir_result(op, i));
+}
+
+void low_put(Low *l, const LowBuf *b, IrValue *index, IrValue *v, IrValue *mask) {
+  put_pack(l, b, index, &v, 1, mask);
+}
+IrValue *low_get(Low *l, const LowBuf *b, IrValue *index) {
+  IrValue *v;
+  get_pack(l, b, index, &v, 1);
+  return v;
+}
+
+// Register bits of a run: those of consecutive flat indices.
+typedef struct Run {
+  uint8_t bit[4];
+  uint32_t log, mask;
+} Run;
+static Run run_of(const IrLayout *layout, uint32_t low, uint32_t bits, uint32_t most) {
+  Run r = {.log = layout_run(layout, low, bits, most, r.bit)};
+  for (uint32_t i = 0; i < r.log; i++) r.mask |= 1u << r.bit[i];
+  return r;
+}
+static uint32_t run_reg(const Run *r, uint32_t first, uint32_t k) {
+  for (uint32_t i = 0; i < r->log; i++) first |= (k >> i & 1) << r->bit[i];
+  return first;
+}
+
+void low_spill(Low *l, const LowBuf *b, const IrType *tile, IrValue **regs) {
+  const IrLayout *layout = tile->layout;
+  const uint32_t copies = low_copies(layout), elems = (uint32_t)bits_log2((uint64_t)ir_type_elems(tile));
+  const Run run = run_of(layout, 0, elems, (uint32_t)bits_log2(16u / ir_dtypes[b->ptr->type->dtype].bytes));
+  IrValue *holder = low_holder(l, layout), *v[16];
+  for (uint32_t r = 0; r < layout_regs(layout); r++) {
+    if (r & (copies | run.mask)) continue;
+    for (uint32_t k = 0; k < 1u << run.log; k++) v[k] = regs[run_reg(&run, r, k)];
+    put_pack(l, b, low_index(l, tile, r), v, 1u << run.log, holder);
+  }
+}
+
+void low_fetch(Low *l, const LowBuf *b, const IrType *tile, IrValue **regs) {
+  const IrLayout *layout = tile->layout;
+  const uint32_t copies = low_copies(layout), elems = (uint32_t)bits_log2((uint64_t)ir_type_elems(tile));
+  const Run run = run_of(layout, 0, elems, (uint32_t)bits_log2(16u / ir_dtypes[b->ptr->type->dtype].bytes));
+  IrValue *v[16];
+  for (uint32_t r = 0; r < layout_regs(layout); r++) {
+    if (r & (copies | run.mask)) continue;
+    get_pack(l, b, low_index(l, tile, r), v, 1u << run.log);
+    for (uint32_t k = 0; k < 1u << run.log; k++) regs[run_reg(&run, r, k)] = v[k];
+  }
+  low_fill_copies(layout, regs);
+}
+
+// Lanes and warps stand for the same indices in both, and each register of `to` is one of `from`.
+static bool only_registers(const IrLayout *from, const IrLayout *to, uint32_t *of) {
+  const uint32_t f = from->n[PLACE_REG], t = to->n[PLACE_REG], rest = layout_bits(to) - t;
+  if (layout_bits(from) - f != rest || memcmp(&from->at[f], &to->at[t], rest * sizeof from->at[0]) != 0)
+    return false;
+  IrLayout own = *from;
+  own.n[PLACE_LANE] = own.n[PLACE_WARP] = 0;
+  for (uint32_t r = 0; r < layout_regs(to); r++) {
+    if (!layout_find(&own, layout_index(to, r), &of[r])) return false;
+  }
+  return true;
+}
+
+void low_move(Low *l, const IrType *from, IrValue **regs, const IrType *to, IrValue **out) {
+  uint32_t *of = arena_array(l->arena, uint32_t, layout_regs(to->layout));
+  if (only_registers(from->layout, to->layout, of)) {
+    for (uint32_t r = 0; r < layout_regs(to->layout); r++) out[r] = regs[of[r]];
+    return;
+  }
+  int64_t end;
+  const LowBuf b = low_scratch(l, low_elem(l, from), ir_type_elems(from), 0, &end);
+  low_barrier(l);
+  low_spill(l, &b, from, regs);
+  low_barrier(l);
+  low_fetch(l, &b, to, out);
+}
+
+// ---- tiles of pointers ----------------------------------------------------------------------------------------------------------
+static void copy_access(IrOp *to, const IrOp *from) {
+  static const IrAttrName names[] = {ATTR_order, ATTR_scope, ATTR_cache, ATTR_evict, ATTR_volatile, ATTR_rmw};
+  for (size_t i = 0; i < DT_COUNTOF(names); i++) {
+    if (ir_attr(from, names[i])) ir_set_attr_i(to, names[i], ir_attr_i(from, names[i]));
+  }
+  if (ir_attr(from, ATTR_label)) ir_set_attr_s(to, ATTR_label, ir_attr(from, ATTR_label)->s);
+}
+
+// The registers of neighbours that one instruction may move.
+static Run access_run(Low *l, const IrOp *op, const IrValue *mask, const IrValue *other) {
+  const IrValue *p = ir_operand(op, 0);
+  const IrType *t = p->type;
+  const int bytes = ir_dtypes[t->dtype].bytes;
+  uint64_t bits;
+  if (p->id >= l->nvalues || ir_attr_i(op, ATTR_order) || ir_attr_i(op, ATTR_volatile) || t->dtype == IR_i1)
+    return (Run){0};
+  if (other && !pass_const(other, &bits) && !(other->def && other->def->kind == OP_splat)) return (Run){0};
+  const PassAxis *x = pass_axis(l->axes, p), *m = mask ? pass_axis(l->axes, mask) : NULL;
+  uint32_t low = 0;
+  for (int d = t->rank - 1; d >= 0; d--) {
+    const uint32_t size = t->shape[d] > 1 ? (uint32_t)bits_log2((uint64_t)t->shape[d]) : 0;
+    int32_t most = x->contig[d];
+    if (most > x->div[d] / bytes) most = x->div[d] / bytes;
+    if (most > 16 / bytes) most = 16 / bytes;
+    if (m && most > m->constancy[d]) most = m->constancy[d];
+    if (most > 1 && size) {
+      const Run r = run_of(t->layout, low, size, (uint32_t)bits_log2((uint64_t)most));
+      if (r.log) return r;
+    }
+    low += size;
+  }
+  return (Run){0};
+}
+
+static void low_tile_load(Low *l, IrOp *op) {
+  IrValue *p = ir_operand(op, 0), *mask = ir_operand(op, 1), *other = ir_operand(op, 2);
+  const IrType *t = op->results[0].type, *elem = low_elem(l, t);
+  IrValue **ps = low_regs(l, p), **ms = mask ? low_regs(l, mask) : NULL,
+          **os = other ? low_regs(l, other) : NULL;
+  IrValue **out = low_new_regs(l, t->layout);
+  const uint32_t copies = low_copies(t->layout);
+  const Run run = access_run(l, op, mask, other);
+  for (uint32_t r = 0; r < layout_regs(t->layout); r++) {
+    if (r & (copies | run.mask)) continue;
+    IrValue *ops[3] = {ps[r], ms ? ms[r] : NULL, os ? os[r] : NULL};
+    const IrType *types[16];
+    const uint32_t n = 1u << run.log;
+    for (uint32_t k = 0; k < n; k++) types[k] = elem;
+    IrOp *made = ir_build(&l->b, n > 1 ? OP_load_pack : OP_load, 3, ops, n, types, 0);
+    copy_access(made, op);
+    for (uint32_t k = 0; k < n; k++) out[run_reg(&run, r, k)] = ir_result(made, k);
+  }
+  low_fill_copies(t->layout, out);
+  low_set_regs(l, ir_result(op, 0), out);
+}
+
+static void low_tile_store(Low *l, IrOp *op) {
+  IrValue *p = ir_operand(op, 0), *v = ir_operand(op, 1), *mask = ir_operand(op, 2);
+  const IrLayout *layout = low_layout(p);
+  IrValue **ps = low_regs(l, p), **vs = low_regs(l, v), **ms = mask ? low_regs(l, mask) : NULL;
+  const uint32_t copies = low_copies(layout);
+  const Run run = access_run(l, op, mask, NULL);
+  IrValue *holder = low_holder(l, layout);
+  for (uint32_t r = 0; r < layout_regs(layout); r++) {
+    if (r & (copies | run.mask)) continue;
+    const uint32_t n = 1u << run.log;
+    IrValue *m = low_and(l, ms ? ms[r] : NULL, holder), *ops[18];
+    IrOp *made;
+    if (n > 1) {
+      ops[0] = ps[r], ops[1] = m;
+      for (uint32_t k = 0; k < n; k++) ops[2 + k] = vs[run_reg(&run, r, k)];
+      made = ir_build(&l->b, OP_store_pack, 2 + n, ops, 0, NULL, 0);
+    } else {
+      ops[0] = ps[r], ops[1] = vs[r], ops[2] = m;
+      made = ir_build(&l->b, OP_store, 3, ops, 0, NULL, 0);
+    }
+    copy_access(made, op);
+  }
+}
+
+static void low_tile_atomic(Low *l, IrOp *op) {
+  IrValue *p = ir_operand(op, 0);
+  const IrType *t = op->results[0].type, *elem = low_elem(l, t);
+  const bool cas = op->kind == OP_atomic_cas;
+  IrValue **ps = low_regs(l, p), **a = low_regs(l, ir_operand(op, 1));
+  IrValue **c = ir_operand(op, 2) ? low_regs(l, ir_operand(op, 2)) : NULL, **out = low_new_regs(l, t->layout);
+  const uint32_t copies = low_copies(t->layout);
+  IrValue *holder = low_holder(l, t->layout);
+  if (cas && holder) { // without a mask of its own: under an if, the result through block memory
+    const bool used = op->results[0].uses != NULL;
+    int64_t end;
+    const LowBuf b = low_scratch(l, elem, ir_type_elems(t), 0, &end);
+    low_barrier(l);
+    const IrBuilder keep = l->b;
+    low_if(l, holder, &l->b);
+    for (uint32_t r = 0; r < layout_regs(t->layout); r++) {
+      if (r & copies) continue;
+      IrValue *ops[3] = {ps[r], a[r], c[r]};
+      IrOp *made = ir_build(&l->b, OP_atomic_cas, 3, ops, 1, &elem, 0);
+      copy_access(made, op);
+      if (used) low_put(l, &b, low_index(l, t, r), ir_result(made, 0), NULL);
+    }
+    l->b = keep;
+    low_barrier(l);
+    low_fetch(l, &b, t, out);
+    low_set_regs(l, ir_result(op, 0), out);
+    return;
+  }
+  for (uint32_t r = 0; r < layout_regs(t->layout); r++) {
+    if (r & copies) continue;
+    IrValue *ops[3] = {ps[r], a[r], cas ? c[r] : low_and(l, c ? c[r] : NULL, holder)};
+    IrOp *made = ir_build(&l->b, op->kind, 3, ops, 1, &elem, 0);
+    copy_access(made, op);
+    out[r] = ir_result(made, 0);
+  }
+  low_fill_copies(t->layout, out);
+  if (holder && op->results[0].uses) { // those that did not act get the old values too
+    int64_t end;
+    const LowBuf b = low_scratch(l, elem, ir_type_elems(t), 0, &end);
+    low_barrier(l);
+    low_spill(l, &b, t, out);
+    low_barrier(l);
+    low_fetch(l, &b, t, out);
+  }
+  low_set_regs(l, ir_result(op, 0), out);
+}
+
+// ---- scalars of the program ---------------------------------------------------------------------------------------------------------
+#define ROOTS_ANY (PASS_ROOT_UNKNOWN | PASS_ROOT_PEER)
+
+static bool note_access(IrOp *op, void *user) {
+  Low *l = user;
+  const IrEffects e = ir_op_effects(op);
+  if (op->nregions || !((e.reads | e.writes) & (RES_GLOBAL | RES_SYMM))) return true;
+  const IrValue *p = ir_operand(op, 0);
+  const uint64_t roots = p && ir_type_is_ptr(p->type) && !(e.async_writes | e.async_reads)
+                             ? pass_roots(l->roots, p)
+                             : PASS_ROOT_UNKNOWN;
+  vec_push(l->arena, &l->accesses, ((LowAccess){op, roots, (e.writes & (RES_GLOBAL | RES_SYMM)) != 0}));
+  return true;
+}
+void low_note_accesses(Low *l) {
+  l->accesses.len = 0;
+  ir_walk(l->f->body, note_access, l);
+}
+
+// May another access of this kernel, one of the two a write, touch what op does?
+static bool conflicts(Low *l, const IrOp *op) {
+  const uint64_t own = pass_roots(l->roots, ir_operand(op, 0));
+  const bool write = op->kind != OP_load;
+  for (uint32_t i = 0; i < l->accesses.len; i++) {
+    const LowAccess *a = &l->accesses.data[i];
+    if (a->op == op || !(write || a->writes)) continue;
+    if ((a->roots & own) || ((a->roots | own) & ROOTS_ANY)) return true;
+  }
+  return false;
+}
+
+static bool racing(Low *l, const IrOp *load) {
+  return ir_attr_i(load, ATTR_order) || ir_attr_i(load, ATTR_volatile) || conflicts(l, load);
+}
+
+// Thread 0 does it; the result, if anyone wants it, goes round.
+static void once(Low *l, IrOp *op) {
+  const bool result = op->nresults && op->results[0].uses;
+  const IrType *t = op->nresults ? ir_type_with_level(l->ctx, op->results[0].type, LEVEL_thread) : NULL;
+  IrValue *ops[3] = {0};
+  for (uint32_t i = 0; i < op->noperands; i++) ops[i] = low_thread(l, ir_operand(op, i));
+  IrValue *first = ir_cmp(&l->b, CMP_eq, l->tid, low_i32(l, 0));
+  IrOp *cond = ir_build(&l->b, OP_if, 1, &first, result, &t, 2);
+  IrBuilder then = ir_builder_at_end(cond->regions[0]), other = ir_builder_at_end(cond->regions[1]);
+  then.loc = other.loc = op->loc;
+  IrOp *made = ir_build(&then, op->kind, op->noperands, ops, op->nresults, &t, 0);
+  copy_access(made, op);
+  IrValue *yes = result ? ir_result(made, 0) : NULL, *no = result ? pass_const_bits(&other, t, 0) : NULL;
+  ir_yield(&then, result, &yes);
+  ir_yield(&other, result, &no);
+  if (result) {
+    const IrType *pt = op->results[0].type;
+    IrValue *v = ir_result(cond, 0);
+    ir_replace_uses(ir_result(op, 0), ir_result(ir_build(&l->b, OP_from_thread, 1, &v, 1, &pt, 0), 0));
+  }
+  ir_erase(op);
+}
+
+// ---- block memory of the program ------------------------------------------------------------------------------------------------------
+static LowBuf program_buffer(Low *l, IrValue *mem, const IrType *elem) {
+  const IrType *pt = ir_type_ptr(l->ctx, mem->type->dtype, SPACE_shared, LEVEL_thread);
+  return (LowBuf){ir_result(ir_build(&l->b, OP_mem_ptr, 1, &mem, 1, &pt, 0), 0), elem, false};
+}
+
+bool low_memory(Low *l, IrOp *op) {
+  const IrValue *p = ir_operand(op, 0);
+  switch (op->kind) {
+  case OP_load:
+  case OP_store:
+  case OP_atomic_rmw:
+  case OP_atomic_cas: break;
+  case OP_mem_load: {
+    const IrType *t = op->results[0].type;
+    IrValue **out = low_new_regs(l, t->layout);
+    const LowBuf b = program_buffer(l, ir_operand(op, 0), low_elem(l, t));
+    low_barrier(l);
+    low_fetch(l, &b, t, out);
+    low_set_regs(l, ir_result(op, 0), out);
+    vec_push(l->arena, &l->dead, op);
+    return true;
+  }
+  case OP_mem_store: {
+    IrValue *v = ir_operand(op, 1);
+    const LowBuf b = program_buffer(l, ir_operand(op, 0), low_elem(l, v->type));
+    low_barrier(l);
+    low_spill(l, &b, v->type, low_regs(l, v));
+    low_barrier(l);
+    vec_push(l->arena, &l->dead, op);
+    return true;
+  }
+  default: return false;
+  }
+  if (p->type->kind == IR_TILE) {
+    // Program order holds through memory: what other threads of the block wrote before is seen, and not overtaken.
+    if (conflicts(l, op)) low_barrier(l);
+    if (op->kind == OP_load)
+      low_tile_load(l, op);
+    else if (op->kind == OP_store)
+      low_tile_store(l, op);
+    else
+      low_tile_atomic(l, op);
+    vec_push(l->arena, &l->dead, op);
+    return true;
+  }
+  if (ir_type_is_thread(p->type)) return true; // the author's own thread code
+  const bool meets = conflicts(l, op);
+  if (op->kind == OP_load && !racing(l, op)) return true;
+  if (meets) low_barrier(l);
+  once(l, op);
+  return true;
+}
