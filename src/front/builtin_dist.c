@@ -10,7 +10,7 @@
 static bool given(const Call *c, int i) { return c->v[i] && c->v[i]->kind != VAL_NONE; }
 
 // A scalar pointer; integers are taken as addresses of bytes.
-static Value *pointer_arg(Lower *L, Call *c, int i, bool thread) {
+Value *front_pointer_arg(Lower *L, Call *c, int i, bool thread) {
   Front *f = L->f;
   Value *p = c->v[i];
   if (p->kind == VAL_RT && !p->rt.type->rank && elem_is_int(p->rt.type->elem) &&
@@ -23,13 +23,13 @@ static Value *pointer_arg(Lower *L, Call *c, int i, bool thread) {
   return thread || L->thread ? front_raise_level(L, p, c->at[i]) : p;
 }
 
-static Value *int_arg(Lower *L, Call *c, int i, FrontDtype d, const char *what, bool thread) {
+Value *front_int_arg(Lower *L, Call *c, int i, FrontDtype d, const char *what, bool thread) {
   Value *v = front_int_scalar(L, c->v[i], d, what, c->at[i]);
   return v->kind == VAL_RT && (thread || L->thread) ? front_raise_level(L, v, c->at[i]) : v;
 }
 
 // A flag's value in the type of the word behind the pointer.
-static Value *word_arg(Lower *L, Call *c, int i, Value *p, bool thread) {
+Value *front_word_arg(Lower *L, Call *c, int i, Value *p, bool thread) {
   Front *f = L->f;
   const Elem *e = p->rt.type->elem->to;
   if (!elem_is_int(e) || elem_bits(e) < 32) {
@@ -37,7 +37,7 @@ static Value *word_arg(Lower *L, Call *c, int i, Value *p, bool thread) {
                    elem_text(f, e));
     return f->poison;
   }
-  return int_arg(L, c, i, e->dt, "the value of a flag", thread);
+  return front_int_arg(L, c, i, e->dt, "the value of a flag", thread);
 }
 
 static bool any_thread(Lower *L, Value *const *v, int n) {
@@ -55,7 +55,7 @@ static bool same_level(Lower *L, Value **v, int n, bool thread, Loc loc) {
   return true;
 }
 
-static IrOp *effect(Lower *L, IrOpKind k, Value *const *v, int n, Loc loc) {
+IrOp *front_effect(Lower *L, IrOpKind k, Value *const *v, int n, Loc loc) {
   IrValue *ops[8];
   for (int i = 0; i < n; i++) ops[i] = v[i] ? v[i]->rt.ir : NULL;
   return ir_build(front_at(L, loc), k, (uint32_t)n, ops, 0, NULL, 0);
@@ -82,11 +82,12 @@ Value *bi_dl_wait(Lower *L, Call *c) { // ptr n? scope? semantic? waitValue?
   IrOrder order;
   if (!front_parse_scope(L, c, 2, SCOPE_gpu, &scope) || !front_parse_order(L, c, 3, ORDER_acquire, &order))
     return f->poison;
-  Value *p = pointer_arg(L, c, 0, false);
+  Value *p = front_pointer_arg(L, c, 0, false);
   if (p->kind != VAL_RT) return f->poison;
   if (!c->v[4]) c->v[4] = val_int(f, 1);
   if (!c->v[1]) c->v[1] = val_int(f, 1);
-  Value *v[3] = {p, int_arg(L, c, 1, FDT_int32, "the number of flags", false), word_arg(L, c, 4, p, false)};
+  Value *v[3] = {p, front_int_arg(L, c, 1, FDT_int32, "the number of flags", false),
+                 front_word_arg(L, c, 4, p, false)};
   if (v[1]->kind != VAL_RT || v[2]->kind != VAL_RT || !same_level(L, v, 3, any_thread(L, v, 3), c->loc))
     return f->poison;
   IrOp *op;
@@ -126,15 +127,14 @@ Value *bi_consume_token(Lower *L, Call *c) { // value token
   return consume(L, c->v[0], c->v[1], c->loc);
 }
 
-Value *bi_symm_at(Lower *L, Call *c) { // ptr rank; data: 1 = per thread
+Value *bi_symm_at(Lower *L, Call *c) { // ptr rank
   Front *f = L->f;
   Value *p = c->v[0];
-  const bool thread = c->row->data;
   if (p->kind == VAL_RT && p->rt.type->rank)
     return front_err_hint(L, c->at[0], "take the peer's scalar pointer first, then add the offsets",
                           "%s takes a scalar pointer, not a tile of them", c->row->name);
-  p = pointer_arg(L, c, 0, thread);
-  Value *r = int_arg(L, c, 1, FDT_int32, "a rank", thread);
+  p = front_pointer_arg(L, c, 0, false);
+  Value *r = front_int_arg(L, c, 1, FDT_int32, "a rank", false);
   Value *v[2] = {p, r};
   if (p->kind != VAL_RT || r->kind != VAL_RT || !same_level(L, v, 2, any_thread(L, v, 2), c->loc))
     return f->poison;
@@ -143,7 +143,7 @@ Value *bi_symm_at(Lower *L, Call *c) { // ptr rank; data: 1 = per thread
   return front_emit_result(L, ir_result(op, 0), v[0]->rt.type, front_why_of(v[1], v[0]));
 }
 
-static bool signal_op_arg(Lower *L, Call *c, int i, IrSigop dflt, IrSigop *out) {
+bool front_signal_op_arg(Lower *L, Call *c, int i, IrSigop dflt, IrSigop *out) {
   *out = dflt;
   if (!given(c, i)) return true;
   const Value *v = c->v[i];
@@ -164,16 +164,16 @@ Value *bi_notify(Lower *L, Call *c) { // ptr rank signal? sig_op? comm_scope?
   Front *f = L->f;
   IrSigop op;
   const char *scope = arg_str(L, c, 4, "inter_node");
-  if (!scope || !signal_op_arg(L, c, 3, SIGOP_set, &op)) return f->poison;
+  if (!scope || !front_signal_op_arg(L, c, 3, SIGOP_set, &op)) return f->poison;
   if (strcmp(scope, "gpu") && strcmp(scope, "intra_node") && strcmp(scope, "inter_node"))
     return front_err(L, c->at[4], "comm_scope is \"gpu\", \"intra_node\" or \"inter_node\", not \"%s\"",
                      scope);
-  Value *p = pointer_arg(L, c, 0, false);
+  Value *p = front_pointer_arg(L, c, 0, false);
   if (p->kind != VAL_RT) return f->poison;
   if (!c->v[2]) c->v[2] = val_int(f, 1);
-  Value *v[3] = {p, word_arg(L, c, 2, p, false), int_arg(L, c, 1, FDT_int32, "a rank", false)};
+  Value *v[3] = {p, front_word_arg(L, c, 2, p, false), front_int_arg(L, c, 1, FDT_int32, "a rank", false)};
   if (!same_level(L, v, 3, any_thread(L, v, 3), c->loc)) return f->poison;
-  IrOp *o = effect(L, OP_signal, v, 3, c->loc);
+  IrOp *o = front_effect(L, OP_signal, v, 3, c->loc);
   ir_set_attr_i(o, ATTR_sigop, op);
   ir_set_attr_i(o, ATTR_order, ORDER_release);
   ir_set_attr_i(o, ATTR_scope, strcmp(scope, "gpu") ? SCOPE_sys : SCOPE_gpu);
@@ -184,18 +184,18 @@ Value *bi_release(Lower *L, Call *c) { // flag value rank? sig_op? scope?
   Front *f = L->f;
   IrSigop op;
   IrScope scope;
-  if (!front_tiles_allowed(L, c->loc, "dl.release") || !signal_op_arg(L, c, 3, SIGOP_set, &op) ||
+  if (!front_tiles_allowed(L, c->loc, "dl.release") || !front_signal_op_arg(L, c, 3, SIGOP_set, &op) ||
       !front_parse_scope(L, c, 4, SCOPE_sys, &scope))
     return f->poison;
-  Value *p = pointer_arg(L, c, 0, false);
+  Value *p = front_pointer_arg(L, c, 0, false);
   if (p->kind != VAL_RT) return f->poison;
-  Value *v[3] = {p, word_arg(L, c, 1, p, false),
-                 given(c, 2) ? int_arg(L, c, 2, FDT_int32, "a rank", false) : NULL};
+  Value *v[3] = {p, front_word_arg(L, c, 1, p, false),
+                 given(c, 2) ? front_int_arg(L, c, 2, FDT_int32, "a rank", false) : NULL};
   static const char *const what[] = {"the flag of dl.release", "the value of dl.release",
                                      "the rank of dl.release"};
   for (int i = 0; i < 3; i++)
     if (v[i] && (v[i]->kind != VAL_RT || !front_is_uniform(L, v[i], c->loc, what[i]))) return f->poison;
-  IrOp *o = effect(L, OP_release, v, 3, c->loc);
+  IrOp *o = front_effect(L, OP_release, v, 3, c->loc);
   ir_set_attr_i(o, ATTR_sigop, op);
   ir_set_attr_i(o, ATTR_scope, scope);
   return f->none;
@@ -206,9 +206,9 @@ Value *bi_acquire(Lower *L, Call *c) { // flag at_least scope?
   IrScope scope;
   if (!front_tiles_allowed(L, c->loc, "dl.acquire") || !front_parse_scope(L, c, 2, SCOPE_sys, &scope))
     return f->poison;
-  Value *p = pointer_arg(L, c, 0, false);
+  Value *p = front_pointer_arg(L, c, 0, false);
   if (p->kind != VAL_RT) return f->poison;
-  Value *v[2] = {p, word_arg(L, c, 1, p, false)};
+  Value *v[2] = {p, front_word_arg(L, c, 1, p, false)};
   if (v[1]->kind != VAL_RT || !front_is_uniform(L, v[0], c->loc, "the flag of dl.acquire") ||
       !front_is_uniform(L, v[1], c->loc, "the value of dl.acquire"))
     return f->poison;
@@ -266,7 +266,7 @@ Value *bi_team_translate(Lower *L, Call *c) { // src_team pe dst_team
   return v->kind == VAL_RT && L->thread ? front_raise_level(L, v, c->loc) : v;
 }
 
-static bool block_form(Lower *L, Call *c, Value *const *v, int n) {
+bool front_block_form(Lower *L, Call *c, Value *const *v, int n) {
   if (!front_tiles_allowed(L, c->loc, arena_printf(L->f->a, "'%s'", c->row->name))) return false;
   for (int i = 0; i < n; i++)
     if (!v[i] || v[i]->kind != VAL_RT ||
@@ -280,13 +280,13 @@ Value *bi_copy(Lower *L, Call *c) { // dest source nbytes pe; data: SH_*
   const int d = c->row->data;
   const IrGroup group = (IrGroup)(d & SH_group);
   const bool thread = group != GROUP_block;
-  Value *v[4] = {pointer_arg(L, c, 0, thread), pointer_arg(L, c, 1, thread),
-                 int_arg(L, c, 2, FDT_int64, "a number of bytes", thread),
-                 int_arg(L, c, 3, FDT_int32, "a rank", thread)};
+  Value *v[4] = {front_pointer_arg(L, c, 0, thread), front_pointer_arg(L, c, 1, thread),
+                 front_int_arg(L, c, 2, FDT_int64, "a number of bytes", thread),
+                 front_int_arg(L, c, 3, FDT_int32, "a rank", thread)};
   for (int i = 0; i < 4; i++)
     if (v[i]->kind != VAL_RT) return f->poison;
-  if (!thread && !block_form(L, c, v, 4)) return f->poison;
-  IrOp *op = effect(L, d & SH_get ? OP_get : OP_put, v, 4, c->loc);
+  if (!thread && !front_block_form(L, c, v, 4)) return f->poison;
+  IrOp *op = front_effect(L, d & SH_get ? OP_get : OP_put, v, 4, c->loc);
   ir_set_attr_i(op, ATTR_group, group);
   if (d & SH_nbi) ir_set_attr_i(op, ATTR_nbi, 1);
   return f->none;
@@ -298,19 +298,20 @@ Value *bi_put_signal(Lower *L, Call *c) { // dest source nbytes sig_addr signal 
   const IrGroup group = (IrGroup)(d & SH_group);
   const bool thread = group != GROUP_block;
   IrSigop sigop;
-  if (!signal_op_arg(L, c, 5, SIGOP_set, &sigop)) return f->poison;
-  Value *sig = pointer_arg(L, c, 3, thread);
+  if (!front_signal_op_arg(L, c, 5, SIGOP_set, &sigop)) return f->poison;
+  Value *sig = front_pointer_arg(L, c, 3, thread);
   if (sig->kind != VAL_RT) return f->poison;
-  Value *v[6] = {pointer_arg(L, c, 0, thread),
-                 pointer_arg(L, c, 1, thread),
-                 int_arg(L, c, 2, FDT_int64, "a number of bytes", thread),
+  Value *v[6] = {front_pointer_arg(L, c, 0, thread),
+                 front_pointer_arg(L, c, 1, thread),
+                 front_int_arg(L, c, 2, FDT_int64, "a number of bytes", thread),
                  sig,
-                 word_arg(L, c, 4, sig, thread),
-                 int_arg(L, c, 6, FDT_int32, "a rank", thread)};
+                 front_word_arg(L, c, 4, sig, thread),
+                 front_int_arg(L, c, 6, FDT_int32, "a rank", thread)};
   for (int i = 0; i < 6; i++)
     if (v[i]->kind != VAL_RT) return f->poison;
-  if (!thread && !block_form(L, c, v, 6)) return f->poison;
-  IrOp *op = effect(L, OP_put_signal, v, 6, c->loc);
+  if (d & SH_words) v[2] = front_binary_op(L, AOP_Mul, v[2], val_int(f, 8), c->loc);
+  if (!thread && !front_block_form(L, c, v, 6)) return f->poison;
+  IrOp *op = front_effect(L, OP_put_signal, v, 6, c->loc);
   ir_set_attr_i(op, ATTR_group, group);
   ir_set_attr_i(op, ATTR_sigop, sigop);
   if (d & SH_nbi) ir_set_attr_i(op, ATTR_nbi, 1);
@@ -319,7 +320,7 @@ Value *bi_put_signal(Lower *L, Call *c) { // dest source nbytes sig_addr signal 
 
 Value *bi_int_p(Lower *L, Call *c) { // dest value pe: one word to the peer
   Front *f = L->f;
-  Value *p = pointer_arg(L, c, 0, true), *r = int_arg(L, c, 2, FDT_int32, "a rank", true);
+  Value *p = front_pointer_arg(L, c, 0, true), *r = front_int_arg(L, c, 2, FDT_int32, "a rank", true);
   if (p->kind != VAL_RT || r->kind != VAL_RT) return f->poison;
   const IrType *it = p->rt.ir->type;
   IrOp *op = ir_build(front_at(L, c->loc), OP_symm_at, 2, (IrValue *[]){p->rt.ir, r->rt.ir}, 1, &it, 0);
@@ -332,12 +333,12 @@ Value *bi_int_p(Lower *L, Call *c) { // dest value pe: one word to the peer
 Value *bi_signal_op(Lower *L, Call *c) { // sig_addr signal sig_op pe
   Front *f = L->f;
   IrSigop sigop;
-  if (!signal_op_arg(L, c, 2, SIGOP_set, &sigop)) return f->poison;
-  Value *p = pointer_arg(L, c, 0, true);
+  if (!front_signal_op_arg(L, c, 2, SIGOP_set, &sigop)) return f->poison;
+  Value *p = front_pointer_arg(L, c, 0, true);
   if (p->kind != VAL_RT) return f->poison;
-  Value *v[3] = {p, word_arg(L, c, 1, p, true), int_arg(L, c, 3, FDT_int32, "a rank", true)};
+  Value *v[3] = {p, front_word_arg(L, c, 1, p, true), front_int_arg(L, c, 3, FDT_int32, "a rank", true)};
   if (!same_level(L, v, 3, true, c->loc)) return f->poison;
-  IrOp *op = effect(L, OP_signal, v, 3, c->loc);
+  IrOp *op = front_effect(L, OP_signal, v, 3, c->loc);
   ir_set_attr_i(op, ATTR_sigop, sigop);
   ir_set_attr_i(op, ATTR_order, ORDER_relaxed); // as the library has it: fence() orders, not the signal
   ir_set_attr_i(op, ATTR_scope, SCOPE_sys);
@@ -356,9 +357,9 @@ Value *bi_signal_wait(Lower *L, Call *c) { // sig_addr cmp cmp_value; data: 1 = 
                             "the comparison must be one of the library's constants");
     cmp = cmps[(int)k->i];
   }
-  Value *p = pointer_arg(L, c, 0, false);
+  Value *p = front_pointer_arg(L, c, 0, false);
   if (p->kind != VAL_RT) return f->poison;
-  Value *v[3] = {p, NULL, word_arg(L, c, value, p, false)};
+  Value *v[3] = {p, NULL, front_word_arg(L, c, value, p, false)};
   if (v[2]->kind != VAL_RT || !same_level(L, v, 3, any_thread(L, v, 3), c->loc)) return f->poison;
   IrOp *op;
   token_value(L, OP_wait, v, 3, c->loc, &op);
@@ -378,11 +379,11 @@ Value *bi_team_barrier(Lower *L, Call *c) { // team?; data: SH_*
   const IrGroup group = (IrGroup)(c->row->data & SH_group);
   if (group == GROUP_block && !front_tiles_allowed(L, c->loc, arena_printf(f->a, "'%s'", c->row->name)))
     return f->poison;
-  Value *team = given(c, 0) ? int_arg(L, c, 0, FDT_int32, "a team", group != GROUP_block) : NULL;
+  Value *team = given(c, 0) ? front_int_arg(L, c, 0, FDT_int32, "a team", group != GROUP_block) : NULL;
   if (team &&
       (team->kind != VAL_RT || (group == GROUP_block && !front_is_uniform(L, team, c->at[0], "a team"))))
     return f->poison;
-  IrOp *op = effect(L, OP_team_barrier, &team, 1, c->loc);
+  IrOp *op = front_effect(L, OP_team_barrier, &team, 1, c->loc);
   ir_set_attr_i(op, ATTR_group, group);
   ir_set_attr_i(op, ATTR_scope, SCOPE_sys);
   return f->none;
@@ -433,17 +434,18 @@ Value *bi_warp_barrier(Lower *L, Call *c) { // mask?
 Value *bi_extra_fence(Lower *L, Call *c) { // scope?; data: 1 = (semantic?, scope?)
   Front *f = L->f;
   IrScope scope = SCOPE_gpu;
-  IrOrder order = ORDER_acq_rel;
-  if (c->row->data) {
-    if (given(c, 0) && c->v[0]->kind == VAL_STR && !strcmp(c->v[0]->s->s, "sc"))
+  IrOrder order = ORDER_seq_cst;
+  if (c->row->data == 2) { // __fence(scope)
+    if (!front_parse_scope(L, c, 0, SCOPE_gpu, &scope)) return f->poison;
+  } else if (c->row->data) {
+    if (!given(c, 0) || (c->v[0]->kind == VAL_STR && !strcmp(c->v[0]->s->s, "sc")))
       order = ORDER_seq_cst;
     else if (!front_parse_order(L, c, 0, ORDER_acq_rel, &order))
       return f->poison;
     if (!front_parse_scope(L, c, 1, SCOPE_gpu, &scope)) return f->poison;
   } else { // membar: cta, gl, sys
-    const char *s = arg_str(L, c, 0, "gl");
+    const char *s = arg_str(L, c, 0, "cta");
     if (!s) return f->poison;
-    order = ORDER_seq_cst;
     if (!strcmp(s, "cta"))
       scope = SCOPE_block;
     else if (!strcmp(s, "sys"))
@@ -471,11 +473,12 @@ Value *bi_extra_ld(Lower *L, Call *c) { // ptr scope? semantic?; data: 1 = acqui
   IrScope scope;
   IrOrder order;
   if (!front_parse_scope(L, c, 1, SCOPE_gpu, &scope)) return f->poison;
+  if (c->v[0]->kind == VAL_SMEM) return front_smem_read(L, c->v[0], c->loc);
   if (c->row->data)
     order = ORDER_acquire;
   else if (!front_parse_order(L, c, 2, ORDER_relaxed, &order))
     return f->poison;
-  Value *p = pointer_arg(L, c, 0, true);
+  Value *p = front_pointer_arg(L, c, 0, true);
   if (p->kind != VAL_RT) return f->poison;
   const Elem *e = p->rt.type->elem->to;
   if (!elem_is_ptr(e) && elem_kind(e) == DTK_NAMED)
@@ -497,7 +500,8 @@ Value *bi_extra_st(Lower *L, Call *c) { // ptr val scope? semantic?
   IrOrder order;
   if (!front_parse_scope(L, c, 2, SCOPE_gpu, &scope) || !front_parse_order(L, c, 3, ORDER_relaxed, &order))
     return f->poison;
-  Value *p = pointer_arg(L, c, 0, true);
+  if (c->v[0]->kind == VAL_SMEM) return front_smem_write(L, c->v[0], c->v[1], c->loc);
+  Value *p = front_pointer_arg(L, c, 0, true);
   if (p->kind != VAL_RT) return f->poison;
   const Elem *e = p->rt.type->elem->to;
   if (!elem_is_ptr(e) && elem_kind(e) == DTK_NAMED)
@@ -528,7 +532,7 @@ static Value *thread_rmw(Lower *L, Value *p, Value *v, IrOrder order, IrScope sc
 
 static bool atomic_operands(Lower *L, Call *c, int i, Value **p, Value **v) {
   Front *f = L->f;
-  *p = pointer_arg(L, c, 0, true);
+  *p = front_pointer_arg(L, c, 0, true);
   if ((*p)->kind != VAL_RT) return false;
   const Elem *e = (*p)->rt.type->elem->to;
   if (elem_is_ptr(e) || elem_bits(e) < 32) {
@@ -609,9 +613,9 @@ Value *bi_arrive_inc(Lower *L,
   IrScope scope;
   if (!front_tiles_allowed(L, c->loc, "arrive_inc") || !front_parse_scope(L, c, 3, SCOPE_gpu, &scope))
     return f->poison;
-  Value *p = pointer_arg(L, c, 0, false);
+  Value *p = front_pointer_arg(L, c, 0, false);
   if (p->kind != VAL_RT || !front_is_uniform(L, p, c->at[0], "the counter")) return f->poison;
-  Value *v = word_arg(L, c, 2, p, false);
+  Value *v = front_word_arg(L, c, 2, p, false);
   if (v->kind != VAL_RT || !front_is_uniform(L, v, c->at[2], "the value")) return f->poison;
   ir_build(front_at(L, c->loc), OP_barrier, 0, NULL, 0, NULL, 0);
   const IrType *it = v->rt.ir->type;
@@ -628,9 +632,9 @@ Value *bi_wait_eq(Lower *L, Call *c) { // ptr thread_idx value scope?
   IrScope scope;
   if (!front_tiles_allowed(L, c->loc, "wait_eq") || !front_parse_scope(L, c, 3, SCOPE_gpu, &scope))
     return f->poison;
-  Value *p = pointer_arg(L, c, 0, false);
+  Value *p = front_pointer_arg(L, c, 0, false);
   if (p->kind != VAL_RT || !front_is_uniform(L, p, c->at[0], "the counter")) return f->poison;
-  Value *v[3] = {p, NULL, word_arg(L, c, 2, p, false)};
+  Value *v[3] = {p, NULL, front_word_arg(L, c, 2, p, false)};
   if (v[2]->kind != VAL_RT || !front_is_uniform(L, v[2], c->at[2], "the value")) return f->poison;
   IrOp *op;
   token_value(L, OP_wait, v, 3, c->loc, &op);
@@ -640,8 +644,11 @@ Value *bi_wait_eq(Lower *L, Call *c) { // ptr thread_idx value scope?
   return f->none;
 }
 
-Value *bi_shfl(Lower *L, Call *c) { // mask value lane; data: SHFL_*
+Value *bi_shfl(Lower *L, Call *c) { // mask value lane; data: SHFL_*; (value, lane) is the form without a mask
   Front *f = L->f;
+  if (!c->v[2]) {
+    for (int i = 2; i > 0; i--) c->v[i] = c->v[i - 1], c->at[i] = c->at[i - 1];
+  }
   Value *v = c->v[1];
   if (v->kind == VAL_POISON) return v;
   v = front_raise_level(L, front_to_rt(L, v, c->at[1]), c->loc);
@@ -649,7 +656,7 @@ Value *bi_shfl(Lower *L, Call *c) { // mask value lane; data: SHFL_*
     return v->kind == VAL_POISON
                ? v
                : front_err(L, c->at[1], "%s moves one scalar a lane, not a tile", c->row->name);
-  Value *lane = int_arg(L, c, 2, FDT_int32, "a lane", true);
+  Value *lane = front_int_arg(L, c, 2, FDT_int32, "a lane", true);
   if (lane->kind != VAL_RT) return f->poison;
   IrOp *op =
       ir_build(front_at(L, c->loc), OP_shfl, 2, (IrValue *[]){v->rt.ir, lane->rt.ir}, 1, &v->rt.ir->type, 0);
@@ -661,7 +668,7 @@ Value *bi_shfl(Lower *L, Call *c) { // mask value lane; data: SHFL_*
 Value *bi_ballot(Lower *L, Call *c) { // mask predicate; data: 1 = active mask, no arguments
   Front *f = L->f;
   const bool active = c->row->data;
-  const FrontDtype d = f->module->lanes == 64 ? FDT_uint64 : FDT_uint32;
+  const FrontDtype d = f->module->lanes == 64 ? FDT_int64 : FDT_int32;
   const Type *t = type_scalar(f, elem_number(f, d), true);
   const IrType *it = front_ir_of(f, t);
   IrValue *op[1] = {NULL};

@@ -31,8 +31,9 @@ void front_set_cache_attrs(Lower *L, IrOp *op, Call *c, int icache, int ievict, 
 }
 
 bool front_parse_order(Lower *L, Call *c, int i, IrOrder dflt, IrOrder *out) {
-  static const char *const words[] = {"relaxed", "acquire", "release", "acq_rel", "weak"};
-  static const IrOrder orders[] = {ORDER_relaxed, ORDER_acquire, ORDER_release, ORDER_acq_rel, ORDER_weak};
+  static const char *const words[] = {"relaxed", "acquire", "release", "acq_rel", "weak", "monotonic"};
+  static const IrOrder orders[] = {ORDER_relaxed, ORDER_acquire, ORDER_release,
+                                   ORDER_acq_rel, ORDER_weak,    ORDER_relaxed};
   *out = dflt;
   if (!c->v[i] || c->v[i]->kind == VAL_NONE) return true;
   const int k = word_index(L, c, i, words, (int)DT_COUNTOF(words),
@@ -42,9 +43,9 @@ bool front_parse_order(Lower *L, Call *c, int i, IrOrder dflt, IrOrder *out) {
 }
 
 bool front_parse_scope(Lower *L, Call *c, int i, IrScope dflt, IrScope *out) {
-  static const char *const words[] = {"cta", "block", "gpu", "device", "agent", "sys", "system"};
+  static const char *const words[] = {"cta", "block", "gpu", "device", "agent", "sys", "system", "workgroup"};
   static const IrScope scopes[] = {SCOPE_block, SCOPE_block, SCOPE_gpu, SCOPE_gpu,
-                                   SCOPE_gpu,   SCOPE_sys,   SCOPE_sys};
+                                   SCOPE_gpu,   SCOPE_sys,   SCOPE_sys, SCOPE_block};
   *out = dflt;
   if (!c->v[i] || c->v[i]->kind == VAL_NONE) return true;
   const int k = word_index(L, c, i, words, (int)DT_COUNTOF(words), "\"cta\", \"gpu\", \"sys\"");
@@ -81,7 +82,12 @@ static bool check_pointer(Lower *L, Call *c, Value *p) {
   Front *f = L->f;
   if (p->kind == VAL_POISON) return false;
   if (p->kind != VAL_RT || !elem_is_ptr(p->rt.type->elem)) {
-    front_err(L, c->at[0], "%s needs a pointer, not %s", c->row->name, val_kind_text(f, p));
+    front_err_hint(L, c->at[0],
+                   p->kind == VAL_RT && elem_is_int(p->rt.type->elem)
+                       ? "offsets are added to a pointer argument: tl.load(x_ptr + offsets)"
+                   : p->kind == VAL_NONE ? "None was passed here; guard the access with `if x is not None:`"
+                                         : NULL,
+                   "%s needs a pointer, not %s", c->row->name, val_kind_text(f, p));
     return false;
   }
   const Elem *to = p->rt.type->elem->to;
@@ -103,8 +109,19 @@ static bool align_access(Lower *L, Call *c, Value **p, Value **m, Value **v) {
     if (!*o) continue;
     if ((*o)->kind == VAL_POISON) return false;
     if (!(*p)->rt.type->rank && (*o)->rt.type->rank) {
-      front_err(L, c->loc, "the pointer is a scalar, so %s cannot be %s", k ? "the value" : "the mask",
-                val_kind_text(L->f, *o));
+      front_err_hint(L, c->loc, "add a tile of offsets to the pointer: x_ptr + tl.arange(0, BLOCK)",
+                     "the pointer is a scalar, so %s cannot be %s", k ? "the value" : "the mask",
+                     val_kind_text(L->f, *o));
+      return false;
+    }
+    const Type *tp = (*p)->rt.type, *to = (*o)->rt.type;
+    int rank;
+    int32_t shape[IR_MAX_RANK];
+    if (!front_broadcast_shape(tp->rank, tp->shape, to->rank, to->shape, &rank, shape)) {
+      front_err_hint(L, c->loc, "give both one shape; counted from the last axis, sizes must be equal or 1",
+                     "%s has shape %s, but the pointers have %s", k ? "the value" : "the mask",
+                     front_shape_text(L->f, to->rank, to->shape),
+                     front_shape_text(L->f, tp->rank, tp->shape));
       return false;
     }
     if (!front_broadcast_pair(L, p, o, c->loc)) return false;
@@ -120,7 +137,8 @@ static Value *mask_of(Lower *L, Call *c, int i) {
   Value *m = front_to_rt(L, c->v[i], c->at[i]);
   if (m->kind == VAL_POISON) return m;
   if (!elem_is_int(m->rt.type->elem))
-    return front_err(L, c->at[i], "a mask holds conditions, not %s", elem_text(f, m->rt.type->elem));
+    return front_err_hint(L, c->at[i], "compare first, e.g. mask=offsets < n",
+                          "a mask holds conditions, not %s", elem_text(f, m->rt.type->elem));
   return front_cast_to(L, m, elem_number(f, FDT_int1), false, c->at[i]);
 }
 
@@ -286,6 +304,7 @@ Value *bi_load(
   Front *f = L->f;
   Value *p = c->v[0];
   if (p->kind == VAL_DESC) return bi_desc_load(L, c); // tl.load(desc, offsets)
+  if (p->kind == VAL_SMEM && !given(c, 1)) return front_smem_read(L, p, c->loc);
   const char *pad = arg_str(L, c, 4, "");
   if (!pad) return f->poison;
   if (*pad && strcmp(pad, "zero") && strcmp(pad, "nan"))
@@ -332,6 +351,7 @@ Value *bi_store(Lower *L, Call *c) { // pointer value mask? boundary_check? cach
                           "tl.store does not take a tensor descriptor");
   if (v->kind != VAL_RT && !val_is_number(v))
     return front_err(L, c->at[1], "%s cannot be stored", val_kind_text(f, v));
+  if (p->kind == VAL_SMEM && !given(c, 2)) return front_smem_write(L, p, v, c->loc);
   if (p->kind == VAL_BLOCKPTR) {
     bool checked[IR_MAX_RANK];
     if (!front_tiles_allowed(L, c->loc, "storing a block") || !checked_axes(L, c, 3, p->bp, checked))

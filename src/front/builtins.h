@@ -71,7 +71,8 @@ enum {
 enum { AT_add, AT_max, AT_min, AT_and, AT_or, AT_xor, AT_xchg };
 // atomics
 enum { RAND_int, RAND_int4x, RAND_uniform, RAND_uniform4x, RAND_normal, RAND_normal4x };
-enum { SH_group = 3, SH_nbi = 4, SH_get = 8 }; // SH_group: an IrGroup
+enum { SH_group = 3, SH_nbi = 4, SH_get = 8, SH_bytes = 16, SH_root = 32, SH_words = 64 }; // SH_group: an IrGroup
+enum { W_u32, W_s32, W_u64, W_s64, W_two = 2 << 2, W_four = 4 << 2, W_one = 1 << 2, W_mask = 64 }; // wide accesses
 
 #define BUILTIN(module, name, params, flags, fn, data, text) Value *fn(Lower *L, Call *c);
 #include "front/builtins.def"
@@ -88,6 +89,18 @@ void front_set_cache_attrs(Lower *L, IrOp *op, Call *c, int icache, int ievict, 
 bool front_parse_order(Lower *L, Call *c, int i, IrOrder dflt, IrOrder *out);
 bool front_parse_scope(Lower *L, Call *c, int i, IrScope dflt, IrScope *out);
 Value *front_tile_arange(Lower *L, int64_t start, int64_t end, Loc loc);
+// A scalar pointer; integers are taken as addresses of bytes. thread: at thread level.
+Value *front_pointer_arg(Lower *L, Call *c, int i, bool thread);
+Value *front_int_arg(Lower *L, Call *c, int i, FrontDtype d, const char *what, bool thread);
+// A flag's value in the type of the word behind the pointer.
+Value *front_word_arg(Lower *L, Call *c, int i, Value *p, bool thread);
+bool front_signal_op_arg(Lower *L, Call *c, int i, IrSigop dflt, IrSigop *out);
+// May a _block form stand here, with these (uniform) operands?
+bool front_block_form(Lower *L, Call *c, Value *const *v, int n);
+IrOp *front_effect(Lower *L, IrOpKind k, Value *const *v, int n, Loc loc); // an op without results
+// The element that a pointer into shared memory points at.
+Value *front_smem_read(Lower *L, Value *p, Loc loc);
+Value *front_smem_write(Lower *L, Value *p, Value *v, Loc loc);
 Value *front_thread_id(Lower *L, IrOpKind k, int axis, const char *why, Loc loc);
 
 #endif

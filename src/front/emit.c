@@ -105,7 +105,7 @@ Value *front_to_rt(Lower *L, Value *v, Loc loc) {
     IrOp *op = ir_build(front_at(L, loc), OP_mem_load, 1, &v->mem.ir, 1, &rt, 0);
     return val_rt(f, ir_result(op, 0), v->mem.type, NULL);
   }
-  default: return front_err(L, loc, "%s is no run-time value", val_kind_text(f, v));
+  default: return front_err(L, loc, "a number or a tile is needed here, not %s", val_kind_text(f, v));
   }
 }
 
@@ -263,8 +263,9 @@ Value *front_broadcast_to(Lower *L, Value *v, int rank, const int32_t *shape, Lo
   int32_t s[IR_MAX_RANK];
   if (t->rank > rank || !front_broadcast_shape(t->rank, t->shape, rank, shape, &r, s) ||
       memcmp(s, shape, sizeof(int32_t) * (size_t)rank))
-    return front_err(L, loc, "a tile of shape %s does not broadcast to %s",
-                     front_shape_text(f, t->rank, t->shape), front_shape_text(f, rank, shape));
+    return front_err_hint(L, loc, "counted from the last axis, each size must be equal or 1",
+                          "a tile of shape %s does not broadcast to %s",
+                          front_shape_text(f, t->rank, t->shape), front_shape_text(f, rank, shape));
   IrValue *ir = v->rt.ir;
   for (int i = t->rank; i < rank; i++) ir = ir_expand_dims(front_at(L, loc), ir, 0);
   if (ir_type_elems(ir->type) != ir_type_elems(front_ir_of(f, to)))
@@ -283,8 +284,13 @@ bool front_broadcast_pair(Lower *L, Value **x, Value **y, Loc loc) {
   int rank;
   int32_t shape[IR_MAX_RANK];
   if (!front_broadcast_shape(tx->rank, tx->shape, ty->rank, ty->shape, &rank, shape)) {
-    front_err(L, loc, "tiles of shapes %s and %s do not broadcast", front_shape_text(f, tx->rank, tx->shape),
-              front_shape_text(f, ty->rank, ty->shape));
+    front_err_hint(
+        L, loc,
+        tx->rank == 1 && ty->rank == 1
+            ? "sizes must be equal or 1; for all pairs of two ranges write a[:, None] and b[None, :]"
+            : "counted from the last axis, sizes must be equal or 1; x[:, None] adds an axis",
+        "tiles of shapes %s and %s do not broadcast", front_shape_text(f, tx->rank, tx->shape),
+        front_shape_text(f, ty->rank, ty->shape));
     return false;
   }
   int64_t n = 1;
@@ -552,8 +558,9 @@ static Value *pointer_op(Lower *L, AstOp op, Value *x, Value *y, Loc loc) {
     return bytes == 1 ? d : front_binary_op(L, AOP_FloorDiv, d, val_int(f, bytes), loc);
   }
   if ((px && py) || (op != AOP_Add && !(op == AOP_Sub && px)))
-    return front_err(L, loc, "'%s' is not defined between %s and %s", ast_op_text(op), val_kind_text(f, x),
-                     val_kind_text(f, y));
+    return front_err_hint(L, loc, "the value that a pointer points to is tl.load(pointer)",
+                          "'%s' is not defined between %s and %s", ast_op_text(op), val_kind_text(f, x),
+                          val_kind_text(f, y));
   Value *p = px ? x : y, *n = px ? y : x;
   n = front_to_rt(L, n, loc);
   if (n->kind == VAL_POISON) return n;
@@ -655,9 +662,13 @@ Value *front_binary_op(Lower *L, AstOp op, Value *x, Value *y, Loc loc) {
     return front_const_binary(L, op, x, y, loc);
   }
   if ((x->kind != VAL_RT && !val_is_number(x)) || (y->kind != VAL_RT && !val_is_number(y)))
-    return front_err_hint(
-        L, loc, op == AOP_Eq || op == AOP_Ne ? "compare compile-time values with `is` and `is not`" : NULL,
-        "'%s' is not defined between %s and %s", ast_op_text(op), val_kind_text(f, x), val_kind_text(f, y));
+    return front_err_hint(L, loc,
+                          op == AOP_Eq || op == AOP_Ne ? "compare compile-time values with `is` and `is not`"
+                          : x->kind == VAL_NONE || y->kind == VAL_NONE
+                              ? "None was passed here; guard its use with `if x is not None:`"
+                              : NULL,
+                          "'%s' is not defined between %s and %s", ast_op_text(op), val_kind_text(f, x),
+                          val_kind_text(f, y));
   if (is_rt_ptr(x) || is_rt_ptr(y)) return pointer_op(L, op, x, y, loc);
   switch (op) {
   case AOP_Add:
@@ -812,7 +823,9 @@ Value *front_condition(Lower *L, Value *v, Loc loc) {
   case VAL_BLOCKPTR:
   case VAL_DESC: return f->vtrue;
   case VAL_RT: return front_cast_to(L, v, elem_number(f, FDT_int1), false, loc);
-  default: return front_err(L, loc, "%s is no condition", val_kind_text(f, v));
+  default:
+    return front_err_hint(L, loc, "compare it with something, e.g. x is not None", "%s cannot be a condition",
+                          val_kind_text(f, v));
   }
 }
 

@@ -101,7 +101,8 @@ typedef enum ValueKind {
   VAL_BLOCKPTR, // tl.make_block_ptr
   VAL_DESC,     // a tensor descriptor
   VAL_VECTOR,   // so many scalars of one thread
-  VAL_MEM       // a tile held in block memory, inside simt_exec_region
+  VAL_MEM,      // a tile held in block memory, inside simt_exec_region
+  VAL_SMEM      // dl.allocate_smem's buffer, a part of it, or a pointer into it
 } ValueKind;
 
 // Why a scalar is per thread: what made it so, and where. For messages.
@@ -141,6 +142,14 @@ typedef struct Desc { // leaves: the descriptor, then sizes and strides where kn
   int32_t block[IR_MAX_RANK];
   Value *shape[IR_MAX_RANK], *strides[IR_MAX_RANK]; // NULL: made by the host, not known here
 } Desc;
+
+typedef struct Smem { // leaf: the offset
+  IrValue *ir;      // the whole buffer, one axis
+  const Elem *elem;
+  int rank; // 0: a pointer
+  int32_t shape[IR_MAX_RANK];
+  Value *offset; // i32 scalar, in elements
+} Smem;
 
 typedef struct Class {
   ModFile *file;
@@ -189,6 +198,7 @@ struct Value {
     IrValue *token;
     const BlockPtr *bp;
     const Desc *desc;
+    const Smem *smem;
     struct { // MEM
       IrValue *ir;
       const Type *type;
@@ -207,6 +217,11 @@ typedef struct Env { // names of a function, in one Map from Str to Binding
 } Env;
 
 // ---- files -----------------------------------------------------------------------------------------
+typedef struct Guard { // an `if` around a statement of a module
+  const Node *condition;
+  bool holds; // in the first arm
+  const struct Guard *outer;
+} Guard;
 typedef struct Global { // one way a module-level name is bound; later ones first
   enum { GLOBAL_FUNC, GLOBAL_CLASS, GLOBAL_EXPR, GLOBAL_IMPORT, GLOBAL_FROM } kind;
   const Node *node; // FuncDef, ClassDef, the value expression, Alias
@@ -215,6 +230,7 @@ typedef struct Global { // one way a module-level name is bound; later ones firs
   Value *value;     // evaluated, or NULL
   bool busy;        // being evaluated
   bool constexpr_;  // annotated tl.constexpr
+  const Guard *guard;
   struct Global *earlier;
 } Global;
 struct ModFile {
@@ -229,12 +245,15 @@ struct ModFile {
 Status modfile_load(Front *f, const FrontSource *src, ModFile **out);
 Value *modfile_lookup(Lower *L, ModFile *m, const Str *name); // NULL: no such name
 Value *modfile_own(Lower *L, ModFile *m, const Str *name);    // the same past the names that the caller bound
+Value *modfile_dotted(Lower *L, ModFile *m, const char *dotted); // module.name, of a library or a file; or NULL
 bool front_func_is_jit(Front *f, ModFile *m, const Node *def);
 const Func *front_func_of_def(Front *f, ModFile *m, const Node *def);
 // The library module of that dotted name ("triton.language"), or NULL.
 Value *lib_module(Front *f, const char *dotted);
 const char *lib_key(const char *dotted); // key of its rows in builtins.def; NULL: no such library
 Value *lib_attr(Front *f, const Str *lib, const char *name); // lib.name, or NULL
+// Why a known name of a library is refused, and what to write instead (refused.def); NULL: it is not.
+const char *lib_refusal(const char *dotted, const char *name, const char **hint);
 
 // ---- the session ----------------------------------------------------------------------------------------
 typedef struct Instance { // a helper compiled for given argument types and constants
@@ -383,6 +402,7 @@ bool front_broadcast_pair(Lower *L, Value **x, Value **y, Loc loc);
 bool front_broadcast_shape(int rx, const int32_t *sx, int ry, const int32_t *sy, int *rank, int32_t *shape);
 Value *front_binary_op(Lower *L, AstOp op, Value *x, Value *y, Loc loc);
 Value *front_vector_op(Lower *L, AstOp op, Value *x, Value *y, Loc loc);
+Value *front_smem_move(Lower *L, AstOp op, Value *x, Value *y, Loc loc); // a pointer into shared memory, moved
 Value *front_unary_op(Lower *L, AstOp op, Value *x, Loc loc);
 Value *front_const_binary(Lower *L, AstOp op, const Value *x, const Value *y, Loc loc); // both compile-time
 Value *front_minimum_maximum(Lower *L, bool max, Value *x, Value *y, bool nan, Loc loc);

@@ -72,7 +72,6 @@ bool front_bind_params(Lower *L, const Func *fn, Args *args, Env *env, Loc loc) 
   for (uint32_t i = 0; i < ps->len; i++) {
     const Node *p = ps->data[i];
     Value *v = NULL;
-    Loc vloc = loc;
     if (p->op == PARAM_STAR) {
       const uint32_t n = args->pos.len - at_pos;
       if (strcmp(p->name->s, "_") || n)
@@ -96,8 +95,7 @@ bool front_bind_params(Lower *L, const Func *fn, Args *args, Env *env, Loc loc) 
       continue;
     }
     if (p->op == PARAM_PLAIN && at_pos < args->pos.len) {
-      v = args->pos.data[at_pos];
-      vloc = args->pos_loc.data[at_pos++];
+      v = args->pos.data[at_pos++];
     }
     for (uint32_t k = 0; k < args->kw.len; k++) {
       if (args->kw_name.data[k] != p->name) continue;
@@ -107,7 +105,6 @@ bool front_bind_params(Lower *L, const Func *fn, Args *args, Env *env, Loc loc) 
       }
       used[k] = true;
       v = args->kw.data[k];
-      vloc = args->kw_loc.data[k];
     }
     if (!v && p->b) v = default_value(L, fn, p);
     if (!v) {
@@ -116,14 +113,9 @@ bool front_bind_params(Lower *L, const Func *fn, Args *args, Env *env, Loc loc) 
     }
     if (is_constexpr_param(p) && v->kind == VAL_RT) {
       int64_t c;
-      if (!v->rt.type->rank && elem_is_int(v->rt.type->elem) && ir_const_int(v->rt.ir, &c)) {
+      // another value of run time stays what it is, as in Triton; what needs a constant refuses it there
+      if (!v->rt.type->rank && elem_is_int(v->rt.type->elem) && ir_const_int(v->rt.ir, &c))
         v = elem_is_bool(v->rt.type->elem) ? val_bool(f, c != 0) : val_int(f, c);
-      } else {
-        front_err_hint(L, vloc, "pass a constant, or remove the tl.constexpr annotation of the parameter",
-                       "the parameter '%s' of '%s' is a tl.constexpr and cannot take %s", p->name->s,
-                       fn->name->s, val_kind_text(f, v));
-        return false;
-      }
     }
     env_set(f, env, p->name, v, false);
   }
@@ -184,7 +176,13 @@ Value *front_call_inline_values(Lower *L, Value *fn, Value *const *v, uint32_t n
   return front_call_value(L, fn, &a, loc);
 }
 
-static bool has_mem(const Value *v) { return v->kind == VAL_MEM; }
+static bool has_mem(const Value *v) {
+  if (v->kind == VAL_MEM || v->kind == VAL_SMEM) return true;
+  bool found = v->kind == VAL_METHOD && has_mem(v->method.self);
+  if (v->kind == VAL_TUPLE || v->kind == VAL_OBJECT || v->kind == VAL_DICT)
+    for (uint32_t i = 0; i < v->seq.n; i++) found |= has_mem(v->seq.items[i]);
+  return found;
+}
 
 // A function whose code depends on where it is called: it captures names, or is plain Python.
 static bool must_inline(const Env *env, const Func *fn) {
@@ -232,6 +230,9 @@ static Instance *instantiate(Lower *L, const Func *fn, Env *env, const char *key
   f->calls++;
   in->result = front_lower_body(&M, fn, fn->def->loc);
   f->calls--;
+  if (has_mem(in->result))
+    in->result = front_err_hint(L, fn->def->loc, "allocate it in the kernel and pass it to the helper",
+                                "'%s' returns shared memory, which ends with it", fn->name->s);
   LeafVec leaves = {0};
   val_leaves(f, in->result, &leaves);
   Vec(IrValue *) rets = {0};
@@ -385,8 +386,17 @@ Value *front_call_value(Lower *L, Value *fn, Args *args, Loc loc) {
     break;
   case VAL_OPAQUE:
     if (!L->b.block) return val_opaque(f, arena_printf(f->a, "%s(...)", fn->s->s));
+    if (strrchr(fn->s->s, '.')) { // imported by name
+      const char *dot = strrchr(fn->s->s, '.'), *hint, *why;
+      why = lib_refusal(arena_printf(f->a, "%.*s", (int)(dot - fn->s->s), fn->s->s), dot + 1, &hint);
+      if (why) return front_err_hint(L, loc, hint, "'%s' %s", fn->s->s, why);
+    }
+    const char *last = strrchr(fn->s->s, '.');
+    const bool ours = last && builtin_find(f, lib_key("triton.language"), last + 1);
     return front_err_hint(
-        L, loc, "kernels call the library, @triton.jit functions, and plain Python functions on constants",
+        L, loc,
+        ours ? arena_printf(f->a, "kernels have tl%s", last)
+             : "kernels call the library, @triton.jit functions, and plain Python functions of this file",
         "%s cannot be called in a kernel", val_kind_text(f, fn));
   default: break;
   }

@@ -26,7 +26,8 @@ static Value *eval_name(Lower *L, const Node *n) {
     const Binding *b = env_find(e, n->name);
     if (!b) continue;
     if (b->value) return b->value;
-    return front_err(L, n->loc, "'%s' %s", n->name->s, b->gone);
+    return front_err_hint(L, n->loc, "give it a value before, of one type and shape on every path", "'%s' %s",
+                          n->name->s, b->gone);
   }
   Value *v = modfile_lookup(L, L->file, n->name);
   if (v) return v;
@@ -167,7 +168,12 @@ static bool const_index(Lower *L, const Value *v, uint32_t n, uint32_t *out, Loc
   AstInt i = v->kind == VAL_BOOL ? v->b : v->i;
   if (i < 0) i += n;
   if (i < 0 || i >= n) {
-    front_err(L, loc, "index %s is out of range for %u items", val_repr(L->f, v, false), n);
+    front_err_hint(
+        L, loc,
+        n ? NULL
+          : "what a tensor argument's shape would be is not known here: a kernel sees its address; pass "
+            "the sizes as arguments",
+        "index %s is out of range for %u items", val_repr(L->f, v, false), n);
     return false;
   }
   *out = (uint32_t)i;
@@ -229,11 +235,13 @@ static Value *index_tile(Lower *L, Value *of, const ValueVec *ix, Loc loc) {
           L, loc,
           t->rank ? "single elements of a tile are reached by tl.gather, by tl.sum(tl.where(...)), or in "
                     "dl.simt_exec_region"
-                  : NULL,
+          : elem_is_ptr(t->elem) ? "elements in memory are loaded and stored: tl.load(pointer + index)"
+                                 : NULL,
           "%s is indexed by `:` and None only", val_kind_text(f, of));
   }
   if (kept > (uint32_t)t->rank)
-    return front_err(L, loc, "%u axes are indexed, but %s has %d", kept, val_kind_text(f, of), t->rank);
+    return front_err_hint(L, loc, t->rank ? "None adds an axis, `:` keeps one" : "only tiles have axes",
+                          "%u axes are indexed, but %s has %d", kept, val_kind_text(f, of), t->rank);
   int32_t shape[IR_MAX_RANK];
   int rank = 0, axis = 0, fresh[IR_MAX_RANK], nfresh = 0;
   const int rest = t->rank - (int)kept;

@@ -62,6 +62,9 @@ static bool unify_into(Lower *L, Side *a, Value *x, Side *b, Value *y, Value **u
   case VAL_BLOCKPTR:
     return x->bp->rank == y->bp->rank && x->bp->base->rt.type->elem == y->bp->base->rt.type->elem &&
            !memcmp(x->bp->block, y->bp->block, sizeof(int32_t) * (size_t)x->bp->rank);
+  case VAL_SMEM:
+    return x->smem->ir == y->smem->ir && x->smem->rank == y->smem->rank &&
+           !memcmp(x->smem->shape, y->smem->shape, sizeof(int32_t) * (size_t)x->smem->rank);
   case VAL_DESC:
     if (x->desc->rank != y->desc->rank || x->desc->elem != y->desc->elem ||
         memcmp(x->desc->block, y->desc->block, sizeof(int32_t) * (size_t)x->desc->rank))
@@ -216,7 +219,10 @@ static Meeting meet_name(Lower *L, Arms *m, const Env *te, const Env *ee, const 
   const Binding *bx = env_find(te, n), *by = env_find(ee, n);
   Meeting r = {exit_value(L, te, n), exit_value(L, ee, n), NULL, NULL};
   if (!r.x || !r.y) {
-    r.gone = bx && bx->gone ? bx->gone : by && by->gone ? by->gone : "is defined on one side of an `if` only";
+    r.gone = bx && bx->gone ? bx->gone
+             : by && by->gone
+                 ? by->gone
+                 : arena_printf(f->a, "is defined on one side of the `if` in line %u only", loc.line);
     return r;
   }
   if (arms_merge(L, m, r.x, r.y, &r.like)) return r;
@@ -470,6 +476,7 @@ void front_assign(Lower *L, const Node *target, Value *v, bool is_const) {
       v = f->poison;
     }
     if (v->kind == VAL_RT && v->rt.ir && !v->rt.ir->name) v->rt.ir->name = target->name;
+    if (v->kind == VAL_SMEM && !v->smem->ir->name) v->smem->ir->name = target->name;
     env_set(f, L->env, target->name, v, is_const);
     return;
   }
@@ -500,7 +507,8 @@ static void lower_ann_assign(Lower *L, const Node *n) {
   if (v->kind == VAL_RT) {
     int64_t i;
     if (v->rt.type->rank || !elem_is_int(v->rt.type->elem) || !ir_const_int(v->rt.ir, &i)) {
-      front_assign(L, n->a, v, false); // Triton wraps it and goes on; whoever needs a constant refuses it there
+      front_assign(L, n->a, v,
+                   false); // Triton wraps it and goes on; whoever needs a constant refuses it there
       return;
     }
     v = val_int(f, i); // a number that went through a plain assignment
@@ -688,7 +696,12 @@ static Cont *lower_stmt(Lower *L, const Node *n, Cont *rest) {
   for (size_t i = 0; i < DT_COUNTOF(refused); i++)
     if (refused[i].kind == n->kind) what = refused[i].what;
   front_err(L, n->loc, "%s is not supported in kernels", what);
-  (void)f;
+  AstNames names = {0}; // what it would have bound is not reported as well
+  if (n->kind == AST_Try) {
+    ast_bound_names(f->a, &n->list, &names);
+    ast_bound_names(f->a, &n->list2, &names);
+  }
+  for (uint32_t i = 0; i < names.len; i++) env_set(f, L->env, names.data[i], f->poison, false);
   return rest;
 }
 

@@ -27,6 +27,23 @@ const char *lib_key(const char *dotted) {
   return NULL;
 }
 
+const char *lib_refusal(const char *dotted, const char *name, const char **hint) {
+  static const struct {
+    const char *key, *name, *reason, *hint;
+  } rows[] = {
+#define REFUSED(key, name, reason, hint) {key, name, reason, hint},
+#include "front/refused.def"
+#undef REFUSED
+  };
+  const char *key = lib_key(dotted);
+  for (size_t i = 0; key && i < DT_COUNTOF(rows); i++) {
+    if (strcmp(rows[i].key, key) || (strcmp(rows[i].name, "*") && strcmp(rows[i].name, name))) continue;
+    *hint = rows[i].hint;
+    return rows[i].reason;
+  }
+  return NULL;
+}
+
 Value *lib_module(Front *f, const char *dotted) {
   if (!lib_key(dotted)) return NULL;
   const Str *s = str_cstr(f->strings, dotted);
@@ -60,9 +77,10 @@ Value *lib_attr(Front *f, const Str *lib, const char *name) {
 }
 
 // ---- collecting names ------------------------------------------------------------------------------
-static Global *global_add(Front *f, ModFile *m, const Str *name, int kind, const Node *node,
-                          const Node *stmt) {
+static Global *global_add(Front *f, ModFile *m, const Guard *guard, const Str *name, int kind,
+                          const Node *node, const Node *stmt) {
   Global *g = arena_new(f->a, Global);
+  g->guard = guard;
   g->kind = kind;
   g->node = node;
   g->stmt = stmt;
@@ -73,24 +91,24 @@ static Global *global_add(Front *f, ModFile *m, const Str *name, int kind, const
   return g;
 }
 
-static void collect(Front *f, ModFile *m, const NodeVec *stmts) {
+static void collect(Front *f, ModFile *m, const Guard *guard, const NodeVec *stmts) {
   for (uint32_t i = 0; i < stmts->len; i++) {
     const Node *s = stmts->data[i];
     switch (s->kind) {
-    case AST_FuncDef: global_add(f, m, s->name, GLOBAL_FUNC, s, s); break;
-    case AST_ClassDef: global_add(f, m, s->name, GLOBAL_CLASS, s, s); break;
+    case AST_FuncDef: global_add(f, m, guard, s->name, GLOBAL_FUNC, s, s); break;
+    case AST_ClassDef: global_add(f, m, guard, s->name, GLOBAL_CLASS, s, s); break;
     case AST_Assign:
       for (uint32_t t = 0; t < s->list.len; t++) {
         const Node *target = s->list.data[t];
-        if (target->kind == AST_Name) global_add(f, m, target->name, GLOBAL_EXPR, s->a, s);
+        if (target->kind == AST_Name) global_add(f, m, guard, target->name, GLOBAL_EXPR, s->a, s);
         if (target->kind != AST_Tuple && target->kind != AST_List) continue;
         for (uint32_t k = 0; k < target->list.len; k++)
           if (target->list.data[k]->kind == AST_Name)
-            global_add(f, m, target->list.data[k]->name, GLOBAL_EXPR, s->a, s)->item = (int)k;
+            global_add(f, m, guard, target->list.data[k]->name, GLOBAL_EXPR, s->a, s)->item = (int)k;
       }
       break;
     case AST_AnnAssign:
-      if (s->a && s->a->kind == AST_Name && s->c) global_add(f, m, s->a->name, GLOBAL_EXPR, s->c, s);
+      if (s->a && s->a->kind == AST_Name && s->c) global_add(f, m, guard, s->a->name, GLOBAL_EXPR, s->c, s);
       break;
     case AST_Import:
       for (uint32_t k = 0; k < s->list.len; k++) {
@@ -99,7 +117,7 @@ static void collect(Front *f, ModFile *m, const NodeVec *stmts) {
         const Str *bound = al->name2 ? al->name2
                            : dot     ? str_intern(f->strings, al->name->s, (size_t)(dot - al->name->s))
                                      : al->name;
-        global_add(f, m, bound, GLOBAL_IMPORT, al, s);
+        global_add(f, m, guard, bound, GLOBAL_IMPORT, al, s);
       }
       break;
     case AST_ImportFrom:
@@ -108,15 +126,22 @@ static void collect(Front *f, ModFile *m, const NodeVec *stmts) {
         if (!strcmp(al->name->s, "*"))
           vec_push(f->a, &m->stars, s);
         else
-          global_add(f, m, al->name2 ? al->name2 : al->name, GLOBAL_FROM, al, s);
+          global_add(f, m, guard, al->name2 ? al->name2 : al->name, GLOBAL_FROM, al, s);
       }
       break;
-    case AST_If:
-    case AST_Try: // the first arm's binding wins where it means something, so it comes last
-      collect(f, m, &s->list2);
-      collect(f, m, &s->list);
+    case AST_If: { // where the condition says nothing, the first arm's binding wins if it means something: it comes last
+      Guard *g = arena_array(f->a, Guard, 2);
+      g[0] = (Guard){s->a, false, guard};
+      g[1] = (Guard){s->a, true, guard};
+      collect(f, m, &g[0], &s->list2);
+      collect(f, m, &g[1], &s->list);
       break;
-    case AST_With: collect(f, m, &s->list2); break;
+    }
+    case AST_Try:
+      collect(f, m, guard, &s->list2);
+      collect(f, m, guard, &s->list);
+      break;
+    case AST_With: collect(f, m, guard, &s->list2); break;
     default: break;
     }
   }
@@ -155,7 +180,7 @@ Status modfile_load(Front *f, const FrontSource *src, ModFile **out) {
   const Status st = parse_python(f->a, f->d, f->strings, m->source, &module);
   if (st != ST_OK) return st;
   m->module = module;
-  collect(f, m, &module->list);
+  collect(f, m, NULL, &module->list);
   m->next = f->files;
   f->files = m;
   f->nfiles++;
@@ -244,11 +269,27 @@ static Value *import_module(Lower *L, ModFile *m, const Node *alias) {
   return v ? v : val_opaque(f, bound);
 }
 
+// `from ..a.b` in a file of a package, as an absolute name: the folders above that have an __init__.py belong to it.
+static const char *absolute_name(Front *f, const ModFile *m, const Node *from) {
+  if (!from->op) return from->name->s;
+  const char *path = m->dir->s, *dotted = "";
+  size_t len = strlen(path);
+  for (int up = 1; len && os_exists(arena_printf(f->a, "%.*s/__init__.py", (int)len, path)); up++) {
+    size_t start = len;
+    while (start && path[start - 1] != '/') start--;
+    if (up >= from->op)
+      dotted = arena_printf(f->a, "%.*s%s%s", (int)(len - start), path + start, *dotted ? "." : "", dotted);
+    len = start ? start - 1 : 0;
+  }
+  return arena_printf(f->a, "%s%s%s", dotted, *dotted && from->name->len ? "." : "", from->name->s);
+}
+
 static Value *import_from(Lower *L, ModFile *m, const Node *stmt, const Str *name) {
   Front *f = L->f;
-  if (!stmt->op && lib_key(stmt->name->s)) {
-    Value *v = lib_attr(f, str_cstr(f->strings, stmt->name->s), name->s);
-    return v ? v : val_opaque(f, arena_printf(f->a, "%s.%s", stmt->name->s, name->s));
+  const char *absolute = absolute_name(f, m, stmt);
+  if (lib_key(absolute)) { // also inside an installed library itself
+    Value *v = lib_attr(f, str_cstr(f->strings, absolute), name->s);
+    return v ? v : val_opaque(f, arena_printf(f->a, "%s.%s", absolute, name->s));
   }
   ModFile *file = find_file(L, m, stmt->name->s, stmt->op);
   Value *v = NULL;
@@ -344,11 +385,26 @@ static Value *class_value(Front *f, ModFile *m, const Node *def) {
   return v;
 }
 
+// Is it known that Python never gets to the statement under these conditions?
+static bool ruled_out(Front *f, ModFile *m, const Guard *g) {
+  for (; g; g = g->outer) {
+    const Value *c = eval_quiet(f, m, g->condition, "condition");
+    const bool known = c->kind == VAL_BOOL || c->kind == VAL_INT || c->kind == VAL_NONE;
+    if (known && (c->kind == VAL_BOOL ? c->b : c->kind == VAL_INT && c->i != 0) != g->holds) return true;
+  }
+  return false;
+}
+
 static Value *global_value(Lower *L, ModFile *m, Global *g, const Str *name) {
   Front *f = L->f;
   if (g->value) return g->value;
   if (g->busy) return val_opaque(f, name->s); // defined by itself
   g->busy = true;
+  if (g->guard && ruled_out(f, m, g->guard)) {
+    g->value = g->earlier ? global_value(L, m, g->earlier, name) : val_opaque(f, name->s);
+    g->busy = false;
+    return g->value;
+  }
   Value *v = NULL;
   switch (g->kind) {
   case GLOBAL_FUNC: v = func_value(f, front_func_of_def(f, m, g->node)); break;
@@ -372,12 +428,38 @@ static Value *global_value(Lower *L, ModFile *m, Global *g, const Str *name) {
   return v;
 }
 
+// Does `bound` name `name` of this file: plainly in the main file, as package.module.name in any?
+static bool binds(const Front *f, const ModFile *m, const char *bound, const char *name) {
+  const char *dot = strrchr(bound, '.');
+  if (strcmp(dot ? dot + 1 : bound, name)) return false;
+  if (!dot) return m == f->main;
+  size_t n = (size_t)(dot - bound), len = strlen(m->path->s);
+  const char *ends[] = {".py", "/__init__.py"};
+  for (size_t e = 0; e < DT_COUNTOF(ends); e++) {
+    const size_t tail = strlen(ends[e]);
+    if (len < n + tail || strcmp(m->path->s + len - tail, ends[e])) continue;
+    const char *at = m->path->s + len - tail - n;
+    bool same = at == m->path->s || at[-1] == '/';
+    for (size_t i = 0; i < n && same; i++) same = at[i] == (bound[i] == '.' ? '/' : bound[i]);
+    if (same) return true;
+  }
+  return false;
+}
+
 Value *modfile_lookup(Lower *L, ModFile *m, const Str *name) {
   Front *f = L->f;
-  if (m == f->main)
-    for (int i = 0; i < f->o.nglobals; i++)
-      if (!strcmp(f->o.globals[i].name, name->s)) return val_of_const(f, m, &f->o.globals[i].value);
+  for (int i = 0; i < f->o.nglobals; i++)
+    if (binds(f, m, f->o.globals[i].name, name->s)) return val_of_const(f, m, &f->o.globals[i].value);
   return modfile_own(L, m, name);
+}
+
+Value *modfile_dotted(Lower *L, ModFile *m, const char *dotted) {
+  Front *f = L->f;
+  const char *dot = strrchr(dotted, '.');
+  const Str *module = str_intern(f->strings, dotted, (size_t)(dot - dotted));
+  if (lib_key(module->s)) return lib_attr(f, module, dot + 1);
+  ModFile *file = find_file(L, m, module->s, 0);
+  return file ? modfile_lookup(L, file, str_cstr(f->strings, dot + 1)) : NULL;
 }
 
 Value *modfile_own(Lower *L, ModFile *m, const Str *name) {

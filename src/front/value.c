@@ -63,6 +63,7 @@ Value *val_of_const(Front *f, ModFile *m, const FrontConst *c) {
   case FCONST_DTYPE: return val_dtype(f, elem_number(f, c->dtype));
   case FCONST_FUNC: {
     Lower L = {.f = f, .file = m, .env = env_new(f, NULL)};
+    if (c->s && strchr(c->s, '.')) return modfile_dotted(&L, m, c->s);
     return modfile_own(&L, m, str_cstr(f->strings, c->s ? c->s : "")); // a bound name must not find itself
   }
   case FCONST_TUPLE: {
@@ -165,6 +166,21 @@ const char *val_repr(Front *f, const Value *v, bool quote) {
   }
 }
 
+// "a tuple (fp32[16], int32)": the types tell tuples apart.
+static const char *tuple_text(Front *f, const Value *v) {
+  const char *s = "";
+  for (uint32_t i = 0; i < v->seq.n && i < 6; i++) {
+    const Value *item = v->seq.items[i];
+    const char *t = item->kind == VAL_RT      ? type_text(f, item->rt.type)
+                    : item->kind <= VAL_FLOAT ? val_repr(f, item, true)
+                    : item->kind == VAL_TUPLE ? tuple_text(f, item)
+                                              : val_kind_text(f, item);
+    s = arena_printf(f->a, "%s%s%s", s, i ? ", " : "", t);
+  }
+  return arena_printf(f->a, "%s %c%s%s%c", v->seq.list ? "a list" : "a tuple", v->seq.list ? '[' : '(', s,
+                      v->seq.n > 6 ? ", ..." : "", v->seq.list ? ']' : ')');
+}
+
 const char *val_kind_text(Front *f, const Value *v) {
   switch (v->kind) {
   case VAL_POISON: return "an invalid value";
@@ -180,8 +196,8 @@ const char *val_kind_text(Front *f, const Value *v) {
   case VAL_METHOD: return "a method";
   case VAL_LIB: return arena_printf(f->a, "the module '%s'", v->s->s);
   case VAL_FILE: return arena_printf(f->a, "the module in %s", v->file->path->s);
-  case VAL_OPAQUE: return arena_printf(f->a, "'%s', which belongs to the host program", v->s->s);
-  case VAL_TUPLE: return v->seq.list ? "a list" : "a tuple";
+  case VAL_OPAQUE: return arena_printf(f->a, "'%s' of the host program", v->s->s);
+  case VAL_TUPLE: return tuple_text(f, v);
   case VAL_DICT: return "a dictionary";
   case VAL_RANGE: return "a range";
   case VAL_SLICE: return "a slice";
@@ -201,6 +217,10 @@ const char *val_kind_text(Front *f, const Value *v) {
   case VAL_VECTOR:
     return arena_printf(f->a, "a vector of %u %s", v->seq.n, elem_text(f, v->seq.items[0]->rt.type->elem));
   case VAL_MEM: return "a tile in block memory";
+  case VAL_SMEM:
+    if (!v->smem->rank) return "a pointer into shared memory";
+    return arena_printf(f->a, "a shared-memory buffer of shape %s",
+                        front_shape_text(f, v->smem->rank, v->smem->shape));
   }
   return "?";
 }
@@ -253,6 +273,9 @@ char *val_signature(Front *f, const Value *v) {
                        v->desc->strides[i] ? val_signature(f, v->desc->strides[i]) : "?");
     return arena_printf(f->a, "%s)", s);
   }
+  case VAL_SMEM:
+    return arena_printf(f->a, "s%p%s", (const void *)v->smem->ir,
+                        front_shape_text(f, v->smem->rank, v->smem->shape));
   default: return arena_printf(f->a, "k%d%s", (int)v->kind, val_repr(f, v, true));
   }
 }
@@ -286,6 +309,7 @@ void val_leaves(Front *f, const Value *v, LeafVec *out) {
     for (int i = 0; i < v->desc->rank; i++)
       if (v->desc->strides[i]) val_leaves(f, v->desc->strides[i], out);
     break;
+  case VAL_SMEM: val_leaves(f, v->smem->offset, out); break;
   default: break;
   }
 }
@@ -336,6 +360,13 @@ Value *val_rebuild(Front *f, const Value *like, const Leaf *leaves, uint32_t *at
       if (d->strides[i]) d->strides[i] = val_rebuild(f, d->strides[i], leaves, at);
     Value *v = val_new(f, VAL_DESC);
     v->desc = d;
+    return v;
+  }
+  case VAL_SMEM: {
+    Smem *s = arena_copy(f->a, like->smem, sizeof *s);
+    s->offset = val_rebuild(f, s->offset, leaves, at);
+    Value *v = val_new(f, VAL_SMEM);
+    v->smem = s;
     return v;
   }
   default: return (Value *)(uintptr_t)like;

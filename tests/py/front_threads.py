@@ -138,6 +138,46 @@ def k(x, h, o, u):
                           h.reshape(128, 4)[:, 1].astype(np.uint32)], 1)))
 
 
+def wide():
+    """Several words in one access; the spellings without a mask; halves of words."""
+    x = np.arange(512, dtype=np.uint32) * 7
+    same("""
+@triton.jit
+def k(x, y, z, o):
+    t = tid(0)
+    a, b, c, d = language_extra.load_v4_u32(x + t * 4)
+    language_extra.st_v4_u32(y + t * 4, d, c, b, a)
+    language_extra.st_v2_u32(z + t * 4, a + 1, b)
+    lo, hi = language_extra.load_v2_b64(x + t * 4)
+    st(o + t * 4, lo == language_extra.pack_b32_v2(a, b).to(tl.int64))
+    st(o + t * 4 + 1, (hi >> 32) == d.to(tl.int64))
+    language_extra.st_b32(o + t * 4 + 2, language_extra.ld_b32(x + t) + 1)
+    st(o + t * 4 + 3, language_extra.__shfl_xor_sync_i32(t, 1))
+    e, f, g, h = language_extra.load_v4_s32(z + t * 4)
+    language_extra.st_v4_b32(z + t * 4, e, f, tl.cast(-1, tl.int32), 9)
+""", dict(x=x, y=np.zeros(512, np.uint32), z=np.zeros(512, np.uint32), o=np.zeros((128, 4), i32)),
+         dict(y=x.reshape(128, 4)[:, ::-1].ravel(), o=np.stack([T >= 0, T >= 0, x[:128] + 1, T ^ 1], 1).astype(i32),
+              z=np.stack([x[::4] + 1, x[1::4], np.full(128, 2**32 - 1), np.full(128, 9)], 1).ravel().astype(np.uint32)))
+
+
+def times():
+    for mode, r in run("""
+@triton.jit
+def k(o):
+    if tid(0) == 0:
+        a = language_extra.globaltimer()
+        hi = language_extra.globaltimer_hi()
+        lo = language_extra.globaltimer_lo()
+        b = language_extra.globaltimer()
+        now = (hi.to(tl.int64) << 32) + lo
+        st(o, (a <= now) & (now <= b))
+        language_extra.__fence("sys")
+        language_extra.membar()
+        language_extra.fence()
+""", dict(o=np.zeros(1, i32)), ["o"]).items():
+        assert r["o"][0] == 1, mode
+
+
 def spin():
     same("""
 @triton.jit
@@ -156,6 +196,6 @@ def k(flag, o):
 """, dict(flag=np.zeros(32, i32), o=np.zeros(1, i32)), dict(o=np.array([528], i32)), grid=(2,))
 
 
-for f in (ids, lanes, exchange, counters, region, vectors, spin):
+for f in (ids, lanes, exchange, counters, region, vectors, wide, times, spin):
     case(f.__name__, f)
 finish()
