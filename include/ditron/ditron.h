@@ -237,7 +237,7 @@ typedef struct dt_compile_options {
   int num_warps, num_stages; /* 0: 4 and 2 */
   const char *const
       *search_path; /* folders of imported kernel modules, NULL-terminated; the file's own comes first */
-  const dt_named *globals; /* names bound in the module before it is read */
+  const dt_named *globals; /* names bound in the file before it is read, or as package.module.name in an imported one */
   size_t nglobals;
   bool explain;       /* collect remarks: what each pass did and why not more (dt_remarks) */
   bool no_specialise; /* no divisibility, no folding of 1 */
@@ -406,8 +406,9 @@ DT_API dt_status dt_context_fail(dt_context *c, dt_status s, const char *text);
 DT_API dt_status dt_write_file(dt_context *c, const char *path, const void *bytes, size_t n);
 /* Devices that teams can run on, one at a time, and for each kind of which there is none a row that says why: false past the end. */
 typedef struct dt_device {
-  char name[32];  /* "cpu", "cuda:0": as dt_team_options.device takes it */
-  char text[320]; /* for people */
+  char name[32];   /* "cpu", "cuda:0": as dt_team_options.device takes it */
+  char target[16]; /* as dt_compile_options.target takes it; "" where there is none */
+  char text[320];  /* for people */
   bool usable;
 } dt_device;
 DT_API bool dt_device_info(dt_context *c, size_t i, dt_device *out);
@@ -456,6 +457,7 @@ typedef struct dt_interp_options {
   size_t nmemory;
   void (*print)(void *user, int rank, const char *line);
   void *user;
+  const char *stage; /* of the IR: "tile" (NULL), "placed" (of a CPU), "laid" or "lowered" (of a GPU) */
 } dt_interp_options;
 DT_API dt_status dt_interp_file(dt_context *c, const char *path, const char *kernel, const uint32_t grid[3],
                                 const dt_named *const *args_of_rank, size_t nargs,

@@ -9,6 +9,7 @@ bool dt_device_info(dt_context *c, size_t i, dt_device *out) {
   if (!rt_device(c->rt, (uint32_t)i, &d)) return false;
   _Static_assert(sizeof out->name == sizeof d.name && sizeof out->text == sizeof d.text, "copied whole");
   memcpy(out->name, d.name, sizeof d.name);
+  memcpy(out->target, d.target, sizeof d.target);
   memcpy(out->text, d.text, sizeof d.text);
   out->usable = d.usable;
   return true;

@@ -15,8 +15,8 @@ typedef struct Run {
   uint32_t grid[3];
   int64_t ranks, seed, warps, stages, threads;
   double deadline;
-  const char *target;
-  bool interp, check, explain, quiet;
+  const char *target, *device, *stage;
+  bool interp, check, explain, quiet, gpu;
   CliList values, outs, traces;
   dt_compile_options compile;
   struct RankArgs *args;       // of the ranks in this process
@@ -27,7 +27,8 @@ typedef struct Run {
 
 typedef struct RankArgs { // one rank's values, with memory
   CliValue v[MOST_ARGS];
-  void *memory[MOST_ARGS];
+  void *memory[MOST_ARGS]; // on the rank's device
+  void *host[MOST_ARGS];   // the same values where this program reads them: the same memory, but on a GPU
   dt_desc desc[MOST_ARGS];
   dt_named named[MOST_ARGS];
   int n;
@@ -124,7 +125,7 @@ static dt_status write_outs(Run *r, const RankArgs *a, int rank) {
     if (rank > 0 && !strstr(equals, "{rank}")) continue;
     int at = find(a, r->outs.v[i], (size_t)(equals - r->outs.v[i]));
     char *path = cli_with_rank(equals + 1, rank);
-    dt_status st = npy_write(r->context, path, &a->v[at].tensor, a->memory[at]);
+    dt_status st = npy_write(r->context, path, &a->v[at].tensor, a->host[at]);
     free(path);
     if (st != DT_OK) return st;
   }
@@ -133,7 +134,7 @@ static dt_status write_outs(Run *r, const RankArgs *a, int rank) {
 
 static void show_tensors(const Run *r, const RankArgs *a) {
   for (int i = 0; i < a->n && r->outs.n == 0; i++)
-    if (cli_is_tensor(&a->v[i])) cli_show_tensor(&a->v[i], a->memory[i]);
+    if (cli_is_tensor(&a->v[i])) cli_show_tensor(&a->v[i], a->host[i]);
 }
 
 // ---- on a device ----------------------------------------------------------------------------------------------------------
@@ -147,12 +148,33 @@ static dt_status make_memory(Run *r, RankArgs *a, dt_rank *rank) {
       size_t bytes = bytes_of(v) ? bytes_of(v) : 1;
       st = symmetric ? dt_symm_alloc(rank, bytes, v->name, &a->memory[i])
                      : dt_alloc(rank, bytes, &a->memory[i]);
+      if (st != DT_OK) break;
+      a->host[i] = r->gpu ? malloc(bytes) : a->memory[i];
+      if (!a->host[i]) st = cli_no(r->context, DT_NO_MEMORY, "%s: out of memory", v->name);
     }
   }
   for (int i = 0; i < a->n && st == DT_OK; i++)
     if (cli_is_tensor(&a->v[i]))
-      st = cli_fill(r->context, &a->v[i], dt_rank_index(rank), (uint64_t)r->seed, a->memory[i]);
+      st = cli_fill(r->context, &a->v[i], dt_rank_index(rank), (uint64_t)r->seed, a->host[i]);
   return st;
+}
+
+static void free_memory(const Run *r, RankArgs *a, dt_rank *rank) {
+  for (int i = 0; i < a->n; i++) {
+    if (!cli_is_tensor(&a->v[i])) continue;
+    if (r->gpu) free(a->host[i]);
+    if (!a->v[i].symmetric) dt_free(rank, a->memory[i]); // what is symmetric goes with the team
+  }
+}
+
+// All tensors to the device, or back.
+static dt_status move(const Run *r, RankArgs *a, dt_stream *s, bool back) {
+  dt_status st = DT_OK;
+  for (int i = 0; i < a->n && r->gpu && st == DT_OK; i++) {
+    if (!cli_is_tensor(&a->v[i])) continue;
+    st = dt_copy(s, back ? a->host[i] : a->memory[i], back ? a->memory[i] : a->host[i], bytes_of(&a->v[i]));
+  }
+  return st == DT_OK && r->gpu ? dt_stream_sync(s) : st;
 }
 
 static dt_status launch(Run *r, RankArgs *a, dt_rank *rank, const dt_image *image) {
@@ -160,6 +182,7 @@ static dt_status launch(Run *r, RankArgs *a, dt_rank *rank, const dt_image *imag
   dt_stream *s = NULL;
   dt_status st = dt_kernel_load(rank, image, NULL, &k);
   if (st == DT_OK) st = dt_stream_create(rank, "run", &s);
+  if (st == DT_OK) st = move(r, a, s, false);
   dt_status agreed = dt_agree(rank, st);
   if (st == DT_OK) st = agreed;
   if (st == DT_OK) {
@@ -176,6 +199,7 @@ static dt_status launch(Run *r, RankArgs *a, dt_rank *rank, const dt_image *imag
     st = dt_launch(k, s, r->grid, values, info.nargs);
     if (st == DT_OK) st = dt_stream_sync(s);
     if (dt_rank_index(rank) == 0) r->run_ns = cli_now_ns() - start;
+    if (st == DT_OK) st = move(r, a, s, true);
   }
   dt_stream_destroy(s);
   dt_kernel_destroy(k);
@@ -212,8 +236,7 @@ static dt_status run_rank(dt_rank *rank, void *user) {
     }
   }
   dt_image_destroy(image);
-  for (int i = 0; i < a->n; i++) // what is symmetric goes with the team
-    if (cli_is_tensor(&a->v[i]) && !a->v[i].symmetric) dt_free(rank, a->memory[i]);
+  free_memory(r, a, rank);
   return st;
 }
 
@@ -239,6 +262,7 @@ static int on_devices(Run *r, size_t symmetric) {
   dt_team_options o = {.size = sizeof o,
                        .local_ranks = (int)r->ranks,
                        .from_environment = r->ranks == 0,
+                       .device = r->device,
                        .threads_per_rank = (int)r->threads,
                        .symmetric_bytes = symmetric,
                        .trace = r->traces.n > 0};
@@ -280,6 +304,7 @@ static dt_status interp_memory(Run *r, dt_interp_memory *memory, size_t *n) {
       if (!(a->memory[i] = aligned_alloc(64, bytes)))
         return cli_no(r->context, DT_NO_MEMORY, "%s: out of memory", v->name);
       memset(a->memory[i], 0, bytes);
+      a->host[i] = a->memory[i];
       dt_status st = cli_fill(r->context, v, k, (uint64_t)r->seed, a->memory[i]);
       if (st != DT_OK) return st;
       memory[(*n)++] = (dt_interp_memory){.base = a->memory[i],
@@ -304,7 +329,8 @@ static int on_interpreter(Run *r) {
                          .seed = (uint64_t)r->seed,
                          .check = r->check,
                          .memory = memory,
-                         .print = cli_print_line};
+                         .print = cli_print_line,
+                         .stage = r->stage};
   dt_status st = interp_memory(r, memory, &o.nmemory);
   uint64_t start = cli_now_ns();
   cli_working(&r->bar, r->check ? "checking" : "interpreting");
@@ -343,7 +369,19 @@ static bool parse_grid(const char *text, uint32_t grid[3]) {
   return false;
 }
 
+// What the device is compiled for where the caller does not say; a device that is not there is refused later, with the reason.
+static void choose_target(Run *r, dt_device *d) {
+  r->gpu = r->device && strncmp(r->device, "cuda", 4) == 0;
+  for (size_t i = 0; r->gpu && !r->target && dt_device_info(r->context, i, d); i++) {
+    if (d->usable && (strcmp(d->name, r->device) == 0 ||
+                      (strcmp(r->device, "cuda") == 0 && strcmp(d->name, "cuda:0") == 0)))
+      r->compile.target = d->target;
+  }
+}
+
 static int run(Run *r) {
+  dt_device device;
+  if (!r->interp) choose_target(r, &device);
   r->local = r->world = r->ranks ? (int)r->ranks : 1;
   const char *launcher;
   size_t symmetric = 0;
@@ -379,10 +417,13 @@ int cmd_run(int argc, char **argv) {
       {"--ranks", "N", CLI_INT, &r.ranks, 1, 256,
        "ranks, as threads of this process (default: those of the job, else 1)"},
       {"--target", "T", CLI_TEXT, &r.target, 0, 0, "host (default), x86-64, x86-64-v4, or interp"},
+      {"--device", "D", CLI_TEXT, &r.device, 0, 0, "cpu (default), cuda, or cuda:1 and so on"},
       {"--warps", "W", CLI_INT, &r.warps, 1, 32, "warps of an instance (4)"},
       {"--stages", "S", CLI_INT, &r.stages, 1, 16, "pipeline stages of loops (2)"},
       {"--threads", "T", CLI_INT, &r.threads, 1, 1024, "worker threads of a rank (cores / ranks)"},
       {"--interp", NULL, CLI_FLAG, &r.interp, 0, 0, "run on the interpreter"},
+      {"--stage", "S", CLI_TEXT, &r.stage, 0, 0,
+       "of the IR, for the interpreter: tile (default), placed (CPU), laid or lowered (GPU)"},
       {"--check", NULL, CLI_FLAG, &r.check, 0, 0,
        "run on the interpreter and report races, hangs and bad accesses"},
       {"--seed", "S", CLI_INT, &r.seed, 0, INT64_MAX,
@@ -406,7 +447,7 @@ int cmd_run(int argc, char **argv) {
     r.interp = true;
     r.target = NULL;
   }
-  r.interp |= r.check;
+  r.interp |= r.check || r.stage;
   if (!cli_traces_named("run", &r.traces)) return 2;
   if (r.interp && r.traces.n)
     return cli_usage("run", "--trace needs a run without --interp and --check: they keep no time");

@@ -100,7 +100,10 @@ void rt_cuda_close(Cuda *cu) {
   free(cu);
 }
 
-void rt_cuda_describe(const Cuda *cu, CuDevice d, char *text, size_t cap) {
+// Code for sm_80 runs on 8.6 and 8.9 as well; that for sm_90a on 9.0 alone.
+static const char *target_for(int sm) { return sm == 90 ? "sm_90a" : sm == 89 ? "sm_89" : "sm_80"; }
+
+void rt_cuda_describe(const Cuda *cu, CuDevice d, RtDeviceInfo *out) {
   char name[96] = "";
   size_t bytes = 0;
   int major = 0, minor = 0, sms = 0;
@@ -109,8 +112,9 @@ void rt_cuda_describe(const Cuda *cu, CuDevice d, char *text, size_t cap) {
   cu->DeviceGetAttribute(&major, CU_DEV_MAJOR, d);
   cu->DeviceGetAttribute(&minor, CU_DEV_MINOR, d);
   cu->DeviceGetAttribute(&sms, CU_DEV_SMS, d);
-  snprintf(text, cap, "%s, sm_%d%d, %.1f GiB, %d multiprocessors, driver %s", name, major, minor,
-           (double)bytes / 0x1p30, sms, cu->version);
+  snprintf(out->target, sizeof out->target, "%s", target_for(major * 10 + minor));
+  snprintf(out->text, sizeof out->text, "%s, sm_%d%d, %.1f GiB, %d multiprocessors, driver %s", name, major,
+           minor, (double)bytes / 0x1p30, sms, cu->version);
 }
 
 // ---- errors ----------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ static bool list(RtContext *c, uint32_t i, RtDeviceInfo *out) {
   (void)c;
   if (i) return false;
   snprintf(out->name, sizeof out->name, "cpu");
+  snprintf(out->target, sizeof out->target, "host");
   snprintf(out->text, sizeof out->text, "the processor's cores");
   out->usable = true;
   return true;

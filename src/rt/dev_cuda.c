@@ -15,6 +15,7 @@
 static bool list(RtContext *c, uint32_t i, RtDeviceInfo *out) {
   const Cuda *cu = rt_cuda_open(c);
   out->usable = cu->status == ST_OK;
+  *out->target = 0;
   if (!out->usable) {
     snprintf(out->name, sizeof out->name, "cuda");
     snprintf(out->text, sizeof out->text, "%s", cu->why);
@@ -23,7 +24,7 @@ static bool list(RtContext *c, uint32_t i, RtDeviceInfo *out) {
   CuDevice d;
   if (i >= (uint32_t)cu->ndevices || cu->DeviceGet(&d, (int)i) != CU_OK) return false;
   snprintf(out->name, sizeof out->name, "cuda:%u", i);
-  rt_cuda_describe(cu, d, out->text, sizeof out->text);
+  rt_cuda_describe(cu, d, out);
   return true;
 }
 

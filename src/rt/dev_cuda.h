@@ -109,8 +109,8 @@ typedef struct Cuda {
 #include "rt/cuda.def"
 #undef CUDA
 } Cuda;
-const Cuda *rt_cuda_open(RtContext *c); // never NULL; opens it the first time
-void rt_cuda_describe(const Cuda *cu, CuDevice d, char *text, size_t cap);
+const Cuda *rt_cuda_open(RtContext *c);                               // never NULL; opens it the first time
+void rt_cuda_describe(const Cuda *cu, CuDevice d, RtDeviceInfo *out); // target and text
 
 // ---- ranks ---------------------------------------------------------------------------------------------
 // Every loaded kernel has a rank record of its own, so that a report says which kernel wrote it. They lie in slabs: the

@@ -43,7 +43,7 @@ void rt_context_destroy(RtContext *c);                                    // aft
 // Devices that teams can run on, one at a time, and for each kind of device that this machine has none of a row that says
 // why (usable false). False past the last. The first call for a kind opens its driver.
 typedef struct RtDeviceInfo {
-  char name[32], text[320]; // "cuda:0", and facts for people
+  char name[32], target[16], text[320]; // "cuda:0"; what to compile for, "sm_90a"; facts for people
   bool usable;
 } RtDeviceInfo;
 bool rt_device(RtContext *c, uint32_t i, RtDeviceInfo *out);

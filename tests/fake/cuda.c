@@ -28,7 +28,11 @@ struct CuModuleTag {
   int n;
 };
 
+static const FakeCuda standard = {
+    .devices = 1, .sm = 90, .memory = 1 << 30, .max_threads = 1024, .registers = 32, .max_shared = 227 << 10};
 static FakeCuda g;
+__attribute__((constructor)) static void begin(void) { g = standard; }
+
 static struct CuContextTag contexts[8];
 static _Thread_local CuContext current;
 static struct {
@@ -38,13 +42,7 @@ static struct {
 
 API FakeCuda *fake_cuda(int reset);
 FakeCuda *fake_cuda(int reset) {
-  if (reset)
-    g = (FakeCuda){.devices = 1,
-                   .sm = 90,
-                   .memory = 1 << 30,
-                   .max_threads = 1024,
-                   .registers = 32,
-                   .max_shared = 227 << 10};
+  if (reset) g = standard;
   return &g;
 }
 
