@@ -74,6 +74,17 @@ static void report(Compile *c, const InterpResult *r) {
   }
 }
 
+// The passes from the tile stage to the stage asked for; NULL: no such stage.
+static const char *passes_to(const char *stage) {
+  static const struct {
+    const char *stage;
+    PassTarget target;
+  } stages[] = {{"tile", PASS_INTERP}, {"placed", PASS_CPU}, {"laid", PASS_LAID}, {"lowered", PASS_GPU}};
+  for (size_t i = 0; i < DT_COUNTOF(stages); i++)
+    if (strcmp(stage ? stage : "tile", stages[i].stage) == 0) return pass_order(stages[i].target);
+  return NULL;
+}
+
 static Status interp(ApiCall *call, void *user) {
   InterpArgs *in = user;
   const dt_interp_options *o = in->interp;
@@ -84,12 +95,18 @@ static Status interp(ApiCall *call, void *user) {
     diag(&call->diags, DIAG_ERROR, LOC_NONE, "dt_interp_options: size and ranks must be set");
     return ST_INVALID;
   }
+  const char *passes = passes_to(o->stage);
+  if (!passes) {
+    diag(&call->diags, DIAG_ERROR, LOC_NONE, "the IR has no stage '%s'", o->stage);
+    diag_hint(&call->diags, "stages: tile, placed, laid, lowered");
+    return ST_INVALID;
+  }
   if ((s = compile_begin(&c, call, in->path, NULL, 0, in->kernel, in->args_of_rank[0], in->nargs, in->o)) !=
           ST_OK ||
       (s = compile_specs(&c)) != ST_OK || (s = compile_front(&c)) != ST_OK)
     return s;
   PassConfig config = {.diags = &call->diags, .verify = true};
-  if ((s = pass_run(c.module, PASS_INTERP, &config)) != ST_OK) return s;
+  if ((s = pass_run_named(c.module, passes, &config)) != ST_OK) return s;
   IrFunc *kernel = c.module->funcs;
   while (kernel && !kernel->is_kernel) kernel = kernel->next;
   InterpMemory *memory = arena_array(a, InterpMemory, o->nmemory + 1);

@@ -14,7 +14,9 @@
 // ---- running -----------------------------------------------------------------------------------------------------
 typedef enum PassTarget {
   PASS_INTERP, // tile stage, for the interpreter
-  PASS_CPU     // tile, then placed
+  PASS_CPU,    // tile, then placed
+  PASS_LAID,   // tile, then laid out
+  PASS_GPU     // tile, laid out, then lowered
 } PassTarget;
 
 typedef struct PassMachine { // what passes may ask of the machine; never who it is

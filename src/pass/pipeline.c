@@ -12,6 +12,8 @@
 //   place                 (CPU) into the placed stage
 //   fold cse licm dce     what placement left
 //   prefetch              the next row while this one is computed
+//   lay cse dce           (GPUs) into the laid-out stage
+//   low cse licm dce      (GPUs) into the lowered stage
 #include "pass/pass_impl.h"
 
 #include <string.h>
@@ -21,6 +23,8 @@
 static const char *const orders[] = {
     [PASS_INTERP] = TILE "," FACTS,
     [PASS_CPU] = TILE ",contract,dce," FACTS ",place,fold,cse,licm,dce,prefetch",
+    [PASS_LAID] = TILE ",contract,dce," FACTS ",lay,cse,dce",
+    [PASS_GPU] = TILE ",contract,dce," FACTS ",lay,cse,dce,low,cse,licm,dce",
 };
 
 const PassInfo pass_infos[] = {
