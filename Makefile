@@ -75,7 +75,7 @@ LIBS    := $(B)/libditron-rt.a $(B)/libditron-rt.so $(B)/libditron.a $(B)/libdit
 PROGRAM := $(if $(CLI_SRC),$(B)/ditron)
 UNITS   := $(patsubst tests/unit/%.c,$(B)/tests/%,$(UNIT_SRC))
 
-.PHONY: all lib units objs bench-interp help setup corpus test test-unit demo install clean format format-check lint-layers
+.PHONY: all lib units objs bench-interp bench-launch help setup corpus test test-unit demo install clean format format-check lint-layers
 .DELETE_ON_ERROR:
 .SECONDARY:
 all: $(LIBS) $(PROGRAM)
@@ -148,6 +148,11 @@ $(B)/bench/interp: bench/interp.c $(call obj,$(call room,base ir))
 	@mkdir -p $(@D)
 	$(call say,LD) $(LINK) $(ALL_CFLAGS) $(WARN) -o $@ $^ $(BASE_LIBS)
 bench-interp: $(B)/bench/interp
+	@$<
+$(B)/bench/launch: bench/launch.c $(B)/libditron-rt.a
+	@mkdir -p $(@D)
+	$(call say,LD) $(LINK) $(ALL_CFLAGS) $(WARN) -o $@ $^ $(BASE_LIBS)
+bench-launch: $(B)/bench/launch
 	@$<
 
 # ---- tests --------------------------------------------------------------------------------------

@@ -362,13 +362,14 @@ CuStatus fake_FuncLoad(CuFunction f) {
 CuStatus fake_LaunchKernelEx(const CuLaunch *l, CuFunction f, void **params, void **extra) {
   BEGIN("LaunchKernelEx", 1);
   if (!stream_ok(l->stream)) return BAD_HANDLE;
-  if (params || extra[0] != (void *)CU_EXTRA_BUFFER || extra[2] != (void *)CU_EXTRA_BYTES ||
-      extra[4] != (void *)CU_EXTRA_END)
+  if (!extra == !params) return CU_INVALID_VALUE;
+  if (extra && (extra[0] != (void *)CU_EXTRA_BUFFER || extra[2] != (void *)CU_EXTRA_BYTES ||
+                extra[4] != (void *)CU_EXTRA_END))
     return CU_INVALID_VALUE;
   if ((int)l->shared_bytes > (g.dynamic ? g.dynamic : 48 << 10)) return CU_INVALID_VALUE;
   g.last = (FakeLaunch){.entry = f->name,
-                        .args = extra[1],
-                        .bytes = *(size_t *)extra[3],
+                        .args = extra ? extra[1] : NULL,
+                        .bytes = extra ? *(size_t *)extra[3] : 0,
                         .shared_bytes = l->shared_bytes,
                         .stream = l->stream};
   memcpy(g.last.grid, l->grid, sizeof l->grid);
