@@ -71,11 +71,17 @@ static int distance(const char *a, const char *b, int most) {
 const char *front_nearest_name(Front *f, const char *name, const char *const *names, uint32_t n) {
   (void)f;
   const int len = (int)strlen(name);
-  int best = len <= 3 ? 1 : len <= 6 ? 2 : 3;
+  int best = len <= 2 ? 0 : len <= 3 ? 1 : len <= 6 ? 2 : 3; // two letters are like everything
   const char *found = NULL;
   for (uint32_t i = 0; i < n; i++) {
     const int d = distance(name, names[i], best);
     if (d > 0 && d <= best) best = d - 1, found = names[i];
+  }
+  if (found) return found;
+  size_t most = 2; // exponential: exp; otherwise the longest name that it begins with
+  for (uint32_t i = 0; i < n; i++) {
+    const size_t k = strlen(names[i]);
+    if (k > most && k < (size_t)len && !memcmp(names[i], name, k)) most = k, found = names[i];
   }
   return found;
 }
@@ -99,6 +105,14 @@ static const char *signature_text(Front *f, const Builtin *row) {
     s = arena_printf(f->a, "%s%s%.*s%s", s, *s ? ", " : "", (int)(n - opt), w, opt ? "=..." : "");
   }
   return arena_printf(f->a, "%s(%s)", row->name, s);
+}
+
+static const char *nearest_param(Front *f, const Builtin *row, const char *name) {
+  Vec(const char *) names = {0};
+  const char *p = row->params, *w;
+  for (size_t n; next_word(&p, &w, &n);)
+    vec_push(f->a, &names, arena_printf(f->a, "%.*s", (int)(n - (w[n - 1] == '?')), w));
+  return front_nearest_name(f, name, names.data, names.len);
 }
 
 static bool bind_row(Lower *L, const Builtin *row, Value *self, Args *args, Call *c) {
@@ -147,13 +161,16 @@ static bool bind_row(Lower *L, const Builtin *row, Value *self, Args *args, Call
   if (at_pos < args->pos.len) {
     front_err_hint(L, args->pos_loc.data[at_pos],
                    arena_printf(f->a, "it is called as %s", signature_text(f, row)),
-                   "'%s' takes fewer positional arguments", row->name);
+                   "'%s' takes fewer positional arguments: %u are too many", row->name, args->pos.len);
     return false;
   }
   for (uint32_t k = 0; k < args->kw.len; k++) {
     const char *name = args->kw_name.data[k]->s;
     if (used[k] || name[0] == '_') continue; // _semantic, _builder: the reference implementation's plumbing
-    front_err_hint(L, args->kw_loc.data[k], arena_printf(f->a, "it is called as %s", signature_text(f, row)),
+    const char *near = nearest_param(f, row, name), *call = signature_text(f, row);
+    front_err_hint(L, args->kw_loc.data[k],
+                   near ? arena_printf(f->a, "did you mean '%s'? It is called as %s", near, call)
+                        : arena_printf(f->a, "it is called as %s", call),
                    "'%s' has no parameter '%s' here", row->name, name);
     return false;
   }
@@ -296,7 +313,8 @@ bool front_check_shape(Lower *L, int rank, const int64_t *dims, int32_t *shape, 
       return false;
     }
     if (bits_mul_overflow(all, dims[k], &all) || all > IR_MAX_ELEMS) {
-      front_err(L, loc, "a tile has at most %d elements", IR_MAX_ELEMS);
+      front_err_hint(L, loc, "take a smaller block and a loop", "a tile has at most %d elements",
+                     IR_MAX_ELEMS);
       return false;
     }
     shape[k] = (int32_t)dims[k];
@@ -323,7 +341,9 @@ bool arg_axis(Lower *L, Call *c, int i, int rank, int *out) {
   int64_t axis;
   if (!arg_int(L, c, i, 0, &axis)) return false;
   if (axis < -rank || axis >= rank) {
-    front_err(L, c->at[i], "axis %lld of a tile of %d axes", (long long)axis, rank);
+    front_err_hint(L, c->at[i], "axes count from 0; -1 is the last",
+                   "axis %lld is out of range for a tile of %d ax%cs", (long long)axis, rank,
+                   rank == 1 ? 'i' : 'e');
     return false;
   }
   *out = (int)(axis < 0 ? axis + rank : axis);

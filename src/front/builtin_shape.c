@@ -13,9 +13,9 @@ Value *front_reshape_to(Lower *L, Value *v, int rank, const int32_t *shape, bool
   for (int i = 0; i < rank; i++) n *= shape[i];
   for (int i = 0; i < t->rank; i++) m *= t->shape[i];
   if (n != m)
-    return front_err(L, loc, "a tile of shape %s has %lld elements, %s has %lld",
-                     front_shape_text(f, t->rank, t->shape), (long long)m, front_shape_text(f, rank, shape),
-                     (long long)n);
+    return front_err_hint(
+        L, loc, "a reshape keeps the number of elements", "a tile of shape %s has %lld elements, %s has %lld",
+        front_shape_text(f, t->rank, t->shape), (long long)m, front_shape_text(f, rank, shape), (long long)n);
   if (t->rank == rank && !memcmp(t->shape, shape, sizeof(int32_t) * (size_t)rank)) return v;
   if (!t->rank) return front_broadcast_to(L, v, rank, shape, loc);
   const Type *to = type_tile(f, t->elem, rank, shape);

@@ -209,6 +209,22 @@ static void bind_args(Lower *L, Loop *lp, IrBlock *b) {
   }
 }
 
+// What to write before the loop, as code where there is something short.
+static const char *final_type_hint(Front *f, const Str *name, const Value *v) {
+  if (v->kind != VAL_RT || elem_is_ptr(v->rt.type->elem)) return "give it its final type before the loop";
+  const char *dtype = front_dtype_name(v->rt.type->elem->dt);
+  if (!v->rt.type->rank && v->rt.type->elem->dt == FDT_float32)
+    return arena_printf(f->a, "give it its final type before the loop, e.g. %s = 0.0", name->s);
+  if (!v->rt.type->rank)
+    return arena_printf(f->a, "give it its final type before the loop, e.g. %s = tl.cast(..., tl.%s)",
+                        name->s, dtype);
+  const char *shape = "";
+  for (int i = 0; i < v->rt.type->rank; i++)
+    shape = arena_printf(f->a, "%s%d, ", shape, v->rt.type->shape[i]);
+  return arena_printf(f->a, "give it its final type before the loop, e.g. %s = tl.zeros((%.*s), dtype=tl.%s)",
+                      name->s, (int)strlen(shape) - (v->rt.type->rank > 1 ? 2 : 1), shape, dtype);
+}
+
 // The values that the body hands on. False: a guess was wrong, lower again.
 static bool next_values(Lower *L, Loop *lp, IrValues *out) {
   Front *f = L->f;
@@ -225,11 +241,9 @@ static bool next_values(Lower *L, Loop *lp, IrValues *out) {
     }
     if (!ok) {
       if (next)
-        front_err_hint(
-            L, lp->loc,
-            "give it its final type before the loop, e.g. acc = tl.zeros((M, N), dtype=tl.float32)",
-            "'%s' is %s before the loop but %s after one trip; a loop keeps types and shapes", c->name->s,
-            val_kind_text(f, c->init), val_kind_text(f, next));
+        front_err_hint(L, lp->loc, final_type_hint(f, c->name, next),
+                       "'%s' is %s before the loop but %s after one trip; a loop keeps types and shapes",
+                       c->name->s, val_kind_text(f, c->init), val_kind_text(f, next));
       else
         front_err(L, lp->loc, "'%s' is carried by the loop, but %s", c->name->s,
                   b && b->gone ? b->gone : "is lost in its body");

@@ -1102,6 +1102,8 @@ static void report_syntax_error(Conv *c, TSNode root) {
     found = !inner;
   }
   ts_tree_cursor_delete(&cur);
+  const Source *src = &c->d->sources.data[c->file];
+  if (syntax_explain(c->a, c->d, c->file, src->text, src->len)) return;
   if (ts_node_is_missing(at)) {
     diag(c->d, DIAG_ERROR, loc_of(c, at), "syntax error: missing '%s'", ts_node_type(at));
     return;
@@ -1153,7 +1155,8 @@ Status parse_python(Arena *a, Diags *d, Strings *strings, uint32_t file, Node **
          (unsigned char)src->text[bad]);
     return ST_COMPILE;
   }
-  if (too_dense(d, file, src->text, src->len)) return ST_COMPILE;
+  if (too_dense(d, file, src->text, src->len) || syntax_indents(a, d, file, src->text, src->len))
+    return ST_COMPILE;
   Conv *c = arena_new(a, Conv);
   TSParser *parser = ts_parser_new();
   if (!parser || !ts_parser_set_language(parser, tree_sitter_python())) {

@@ -15,4 +15,9 @@ enum {
 // was added to d: text that is too large, not UTF-8, not Python, or nested too deeply.
 Status parse_python(Arena *a, Diags *d, Strings *strings, uint32_t file, Node **module);
 
+// syntax.c. Reports lines whose indentation fits no block; false: there is none.
+bool syntax_indents(Arena *a, Diags *d, uint32_t file, const char *text, size_t len);
+// Reports what is wrong with text that the grammar refused, where it is one of the common mistakes; else false.
+bool syntax_explain(Arena *a, Diags *d, uint32_t file, const char *text, size_t len);
+
 #endif

@@ -135,8 +135,8 @@ printf '%s    pass # \xff\n' "$head" | program 1 'UTF-8'
 printf '%s    pass\0\n' "$head" | program 1 'NUL'
 "$PYTHON" -c 'print("x = 1 #" + "x" * (100 << 20))' | program 1 'MiB'
 printf '#include <stdio.h>\nint main(void) { return 0; }\n' | program 1 'not Python'
-body 'not Python' 'x = "open'
-body 'not Python' 'x = """open'
+body 'never ends' 'x = "open'
+body 'never ends' 'x = """open'
 for nest in '"(" * 50000 + "1" + ")" * 50000' '"[" * 50000 + "]" * 50000' '"-" * 60000 + "1"' '"not " * 60000 + "1"' '"1 if 1 else " * 60000 + "1"' \
   '"x_ptr" + ".a" * 20000' '"x_ptr" + "()" * 20000' '"1" + " + 1" * 20000' '"(" + "1," * 60000 + ")"'; do
   python 'error' "print(head + '    a = ' + $nest)"

@@ -268,7 +268,25 @@ def child(build, kernel, first, last, seed, show=False):
         before, start = size_mb("VmRSS"), time.monotonic()
         status, message = compiler.compile(path, text, name, now)
         seconds, peak = time.monotonic() - start, size_mb("VmHWM") - before
+        python = refusal(text) if status == "OK" or "syntax error" in message else ""
+        if status == "OK" and python:
+            status, message = "WRONG", f"compiles, but Python refuses it: {python}"
+        elif status != "OK" and "syntax error" in message and not python:
+            status, message = "WRONG", f"is Python, but: {message}"
         print(f"end {k} {status} {seconds:.2f} {max(peak, 0):.0f} {message!r}", file=out)
+
+
+def refusal(text):
+    """What Python says about the text, or ""."""
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            compile(text, "kernel", "exec")
+        except (SyntaxError, ValueError) as e:
+            return f"{type(e).__name__}: {e}"
+    return ""
 
 
 def size_mb(field):
@@ -339,7 +357,7 @@ def judge(status, seconds, mb, message):
         return f"took {mb:.0f} MB"
     if status == "OK":
         return None
-    if status in ("INTERNAL", "NO_MEMORY"):
+    if status in ("INTERNAL", "NO_MEMORY", "WRONG"):
         return f"status {status}: {message}"
     if OURS.search(message):
         return f"a message about the compiler, not the program: {message}"
@@ -418,9 +436,9 @@ def main():
     p.add_argument("kernels", nargs="*")
     p.add_argument("--build", default=os.environ.get("BUILD", str(ROOT / "build")))
     p.add_argument("--mutants", type=int, default=200)
+    p.add_argument("--first", type=int, default=-1, help="the first one; -1 is the kernel itself")
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--jobs", type=int, default=os.cpu_count())
-    p.add_argument("--every", type=int, default=1, help="only every Nth mutant")
     p.add_argument("--log", type=argparse.FileType("w"))
     p.add_argument("--one")
     p.add_argument("--show", action="store_true")
@@ -439,7 +457,7 @@ def main():
         return child(o.build, every[k], m, m + 1, o.seed, o.show)
     chosen = kernels(o.kernels)
     start = time.monotonic()
-    todo = [(k, a, min(a + BATCH, o.mutants)) for k in chosen for a in range(-1, o.mutants, BATCH)]
+    todo = [(k, a, min(a + BATCH, o.mutants)) for k in chosen for a in range(o.first, o.mutants, BATCH)]
     t = work(o, todo)
     print(f"{t.count} mutants of {len(chosen)} kernels in {time.monotonic() - start:.0f} s: "
           + ", ".join(f"{n} {s}" for s, n in sorted(t.statuses.items()))

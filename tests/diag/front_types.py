@@ -39,4 +39,4 @@ def functions(x, h, u, n):
     gg = tl.atomic_add(u + r, 1)  # ERROR: atomic_add on uint8 in memory
     hh = tl.where(v, w)  # ERROR: 'where' needs a value for 'y'
     ii = tl.sum(n)  # ERROR: sum needs a tile
-    jj = tl.sum(v, axis=2)  # ERROR: axis 2 of a tile of 1 axes
+    jj = tl.sum(v, axis=2)  # ERROR: axis 2 is out of range for a tile of 1 axis

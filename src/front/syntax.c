@@ -1,0 +1,175 @@
+// What the grammar does not say. Indentation that fits no block is refused here, in every text: the grammar takes
+// some of it, and then lines land in other blocks than Python would ever put them. And of text that the grammar
+// refused, this says what is wrong: strings that never end, brackets that do not match, a block's ':' that is missing.
+// It looks at brackets, quotes and the beginnings of lines, and leaves the rest to the parser's own finding.
+#include "front/parse.h"
+
+#include <string.h>
+
+enum { MAX_OPEN = 1024, MAX_LEVELS = 256 };
+
+typedef struct Scan {
+  Diags *d;
+  uint32_t file;
+  const char *s;
+  size_t len;
+  size_t open[MAX_OPEN]; // where the brackets open now began
+  int depth;
+  int level[MAX_LEVELS], levels; // columns of the blocks open now
+  bool opens;                    // the last line ended with ':'
+  size_t bare;                   // the end of the last line, where it begins a block but has no ':'; or 0
+  bool indents_only;
+} Scan;
+
+static Loc at(const Scan *k, size_t off) {
+  Loc l = {k->file, 1, 1, 0};
+  for (size_t i = 0; i < off; i++) {
+    if (k->s[i] == '\n')
+      l.line++, l.col = 1;
+    else
+      l.col++;
+  }
+  l.end_col = l.col + 1;
+  return l;
+}
+
+static bool say(const Scan *k, size_t off, const char *hint, const char *text) {
+  diag(k->d, DIAG_ERROR, at(k, off), "syntax error: %s", text);
+  if (hint) diag_hint(k->d, "%s", hint);
+  return true;
+}
+
+// Past the string that opens at i; len where it never closes.
+static size_t string_end(const Scan *k, size_t i) {
+  const char q = k->s[i];
+  const bool triple = i + 2 < k->len && k->s[i + 1] == q && k->s[i + 2] == q;
+  for (i += triple ? 3 : 1; i < k->len; i++) {
+    if (k->s[i] == '\\')
+      i++;
+    else if (k->s[i] == '\n' && !triple)
+      return k->len;
+    else if (k->s[i] == q && (!triple || (i + 2 < k->len && k->s[i + 1] == q && k->s[i + 2] == q)))
+      return i + (triple ? 3 : 1);
+  }
+  return k->len;
+}
+
+// One character outside of strings and comments.
+static enum { GOOD, LONE, OTHER } bracket(Scan *k, size_t i) {
+  static const char opening[] = "([{", closing[] = ")]}";
+  const char c = k->s[i];
+  if (c && strchr(opening, c) && k->depth < MAX_OPEN) k->open[k->depth++] = i;
+  const char *close = c ? strchr(closing, c) : NULL;
+  if (!close) return GOOD;
+  if (!k->depth) return LONE;
+  return k->s[k->open[--k->depth]] == opening[close - closing] ? GOOD : OTHER;
+}
+
+// Does a statement of those characters begin a block? Only words that never begin another statement.
+static bool begins_block(const char *s, size_t n) {
+  static const char *const words[] = {"if",   "elif", "else",  "for",    "while",  "def",
+                                      "with", "try",  "class", "except", "finally"};
+  size_t w = 0;
+  while (w < n && s[w] >= 'a' && s[w] <= 'z') w++;
+  if (w < n && ((s[w] >= '0' && s[w] <= '9') || s[w] == '_' || (s[w] >= 'A' && s[w] <= 'Z'))) return false;
+  for (size_t i = 0; i < DT_COUNTOF(words); i++)
+    if (strlen(words[i]) == w && !memcmp(words[i], s, w)) return true;
+  return false;
+}
+
+static const char no_colon[] = "':' is missing at the end of this line";
+
+// The beginning of a statement at offset i, in that column.
+static bool statement(Scan *k, size_t i, int column) {
+  const int now = k->level[k->levels - 1];
+  if (k->opens && column <= now)
+    return say(k, i, NULL,
+               "a block was begun in the line before, so this one must be indented further than that line");
+  if (column > now && k->bare) return say(k, k->bare, NULL, no_colon);
+  if (!k->opens && column > now)
+    return say(k, i, "give it the indentation of the line above",
+               "this line is indented, but begins no block");
+  if (k->opens && k->levels < MAX_LEVELS) k->level[k->levels++] = column;
+  while (k->levels > 1 && k->level[k->levels - 1] > column) k->levels--;
+  if (k->level[k->levels - 1] != column)
+    return say(k, i, "give it the indentation of the block that it belongs to",
+               "the indentation of this line fits none of the blocks around it");
+  return false;
+}
+
+// Whole lines, brackets and continued ones taken together. True: something was reported. With indents_only, text that
+// is wrong in another way is left to the grammar.
+static bool explain(Scan *k) {
+  for (size_t i = 0; i < k->len;) {
+    int column = 0;
+    for (; i < k->len && (k->s[i] == ' ' || k->s[i] == '\t' || k->s[i] == '\f'); i++)
+      column = k->s[i] == '\t' ? (column / 8 + 1) * 8 : column + 1;
+    if (i >= k->len) break;
+    if (k->s[i] == '\n' || k->s[i] == '\r' || k->s[i] == '#') {
+      while (i < k->len && k->s[i] != '\n') i++;
+      i++;
+      continue;
+    }
+    if (statement(k, i, column)) return true;
+    const size_t start = i;
+    size_t last = i; // of what is no blank
+    bool colon = false;
+    while (i < k->len && (k->s[i] != '\n' || k->depth)) {
+      const char c = k->s[i];
+      if (c == '#') {
+        while (i < k->len && k->s[i] != '\n') i++;
+        continue;
+      }
+      if (c == '\'' || c == '"') {
+        const size_t end = string_end(k, i);
+        if (end >= k->len && (k->s[k->len - 1] != c || end == i + 1))
+          return !k->indents_only && say(k, i, NULL, "this string never ends");
+        last = end - 1;
+        i = end;
+        continue;
+      }
+      if (c == '\\' && i + 1 < k->len) {
+        i += k->s[i + 1] == '\r' && i + 2 < k->len && k->s[i + 2] == '\n' ? 3 : 2;
+        continue;
+      }
+      switch (bracket(k, i)) {
+      case GOOD: break;
+      case LONE: return !k->indents_only && say(k, i, NULL, "this bracket closes nothing");
+      case OTHER:
+        if (k->indents_only) return false;
+        say(k, i, NULL, "this bracket does not match the last one that is open");
+        diag(k->d, DIAG_NOTE, at(k, k->open[k->depth]), "which is here");
+        return true;
+      }
+      if (c == ':' && !k->depth) colon = true;
+      if (c != ' ' && c != '\t' && c != '\r' && c != '\n') last = i;
+      i++;
+    }
+    if (k->depth && i >= k->len) {
+      return !k->indents_only && say(k, k->open[k->depth - 1], NULL, "this bracket is never closed");
+    }
+    k->bare = !colon && begins_block(k->s + start, last + 1 - start) ? last : 0;
+    if (k->bare && !k->indents_only) return say(k, last, NULL, no_colon);
+    k->opens = k->s[last] == ':';
+    i++;
+  }
+  return false;
+}
+
+static bool scan(Arena *a, Diags *d, uint32_t file, const char *text, size_t len, bool indents_only) {
+  Scan *k = arena_new(a, Scan);
+  k->indents_only = indents_only;
+  k->d = d;
+  k->file = file;
+  k->s = text;
+  k->len = len;
+  k->levels = 1;
+  return len && explain(k);
+}
+
+bool syntax_indents(Arena *a, Diags *d, uint32_t file, const char *text, size_t len) {
+  return scan(a, d, file, text, len, true);
+}
+bool syntax_explain(Arena *a, Diags *d, uint32_t file, const char *text, size_t len) {
+  return scan(a, d, file, text, len, false);
+}

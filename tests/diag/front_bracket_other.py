@@ -1,0 +1,9 @@
+# RUN: ditron compile %s:k --emit tile --sig "x=*f32, n=i32"
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def k(x, n):
+    tl.store(x, "(", [1.0 + n  # NOTE: which is here
+             )  # ERROR: syntax error: this bracket does not match the last one that is open
