@@ -1,11 +1,12 @@
-"""Every single-device kernel of the library on the interpreter and on the CPU target, against NumPy, and one against the other.
+"""Every single-device kernel of the library on the interpreter, in the stage that GPUs run and on the CPU target, against NumPy, and the
+first against the last.
 Ragged shapes included. TIMEOUT: 600"""
 import numpy as np
 
 from _ditron import KERNELS, below, bf16, case, finish, rel_err, run_kernel
 
 rng = np.random.default_rng(7)
-MODES = {"interp": ["--interp"], "cpu": []}
+MODES = {"interp": ["--interp"], "lowered": ["--stage", "lowered"], "cpu": []}
 
 
 def cdiv(a, b):
@@ -17,7 +18,7 @@ def pow2(n):
 
 
 def both(kernel, grid, values, outs, want, bound, **kw):
-    """Both targets against the reference, then against each other."""
+    """All against the reference, then the interpreter against the CPU."""
     got = {m: run_kernel(f"{KERNELS}/{kernel}", grid, values, outs, mode=a, **kw) for m, a in MODES.items()}
     for m, result in got.items():
         for name, w in want.items():
