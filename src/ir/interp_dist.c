@@ -79,6 +79,10 @@ Step x_symm_at(World *w, Agent *a, const Ins *i) {
   uint64_t *r = (uint64_t *)interp_at(a, i->r);
   for (uint32_t k = 0; k < n; k++) {
     if (!i->n && !interp_active(a, k)) continue;
+    if (interp_ref_int(a, i->b, k) == IR_NO_RANK) {
+      r[(size_t)k * i->r.stride] = p[(size_t)k * i->a.stride];
+      continue;
+    }
     interp_peer_addr(w, a, i, p[(size_t)k * i->a.stride], interp_ref_int(a, i->b, k),
                      &r[(size_t)k * i->r.stride]);
   }

@@ -56,6 +56,7 @@ typedef enum IrStage { STAGE_tile, STAGE_laid, STAGE_lowered, STAGE_placed } IrS
 // ---- types: interned in an IrCtx, equal types are one pointer -------------------------------------------------
 enum { IR_MAX_RANK = 8 };
 #define IR_MAX_ELEMS (1 << 20) // elements of one tile
+#define IR_NO_RANK INT64_MIN   // placed symm_at: of a lane that is not active; gives the pointer itself
 
 typedef enum IrTypeKind {
   IR_SCALAR,   // i32, thread i32

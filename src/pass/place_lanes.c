@@ -104,6 +104,13 @@ static PlaceElem compute(Lanes *l, const IrOp *op) {
       return (PlaceElem){in[0].kind, place_pure(&l->n, OP_symm_at, 2, (IrValue *[]){in[0].v, in[1].v}, t, op),
                          in[0].step};
     IrValue *ops[2] = {place_vec(&l->n, in[0]), place_vec(&l->n, in[1])};
+    if (l->active.v) { // lanes that are not here may hold any rank and pointer
+      const IrType *i64 = ir_type_scalar(p->m->ctx, IR_i64, LEVEL_program);
+      if (in[1].v->type->dtype != IR_i64)
+        ops[1] = place_pure(&l->n, OP_ext_s, 1, &ops[1], place_vec_type(&l->n, i64), NULL);
+      const PlaceElem none = place_uni(place_pconst(p, i64, (uint64_t)IR_NO_RANK));
+      ops[1] = place_vec(&l->n, lanes_merge(l, l->active, (PlaceElem){ELEM_VEC, ops[1], 0}, none));
+    }
     return (PlaceElem){ELEM_VEC, place_pure(&l->n, OP_symm_at, 2, ops, place_vec_type(&l->n, t), op), 0};
   }
   return place_elementwise(&l->n, op, in, count);

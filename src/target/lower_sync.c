@@ -56,8 +56,14 @@ static V symm_at_fn(Lower *l) {
   const V p = LLVMGetParam(fn, 1), rank = LLVMGetParam(fn, 2), site = LLVMGetParam(fn, 3);
   const LLVMBasicBlockRef entry = lower_new_block(l, "entry"), ranked = lower_new_block(l, "ranked"),
                           each = lower_new_block(l, "each"), next = lower_new_block(l, "next"),
-                          found = lower_new_block(l, "found"), bad = lower_new_block(l, "bad");
+                          found = lower_new_block(l, "found"), bad = lower_new_block(l, "bad"),
+                          here_too = lower_new_block(l, "here"), some = lower_new_block(l, "some");
   lower_at(l, entry);
+  LLVMBuildCondBr(l->b, lower_icmp(l, LLVMIntEQ, rank, LLVMConstInt(l->i64, (uint64_t)IR_NO_RANK, true)),
+                  here_too, some);
+  lower_at(l, here_too);
+  LLVMBuildRet(l->b, p);
+  lower_at(l, some);
   l->rank_record = lower_load_at(l, l->ptr, l->inst, offsetof(AbiInstance, rank), 8);
   const V world =
       LLVMBuildZExt(l->b, lower_load_at(l, l->i32, l->rank_record, offsetof(AbiRank, world), 4), l->i64, "");
@@ -130,6 +136,11 @@ static const struct {
     [CMP_sge] = {ABI_GE, LLVMIntSGE}, [CMP_slt] = {ABI_LT, LLVMIntSLT}, [CMP_sle] = {ABI_LE, LLVMIntSLE},
     [CMP_ugt] = {ABI_GT, LLVMIntSGT}, [CMP_uge] = {ABI_GE, LLVMIntSGE}, [CMP_ult] = {ABI_LT, LLVMIntSLT},
     [CMP_ule] = {ABI_LE, LLVMIntSLE}};
+
+LLVMIntPredicate lower_wait_cmp(IrCmp c, AbiCmp *abi) {
+  *abi = wait_cmps[c].abi;
+  return wait_cmps[c].p;
+}
 
 // One word is looked at before the runtime is called.
 static void wait_for(Lower *l, const IrOp *op, V p, V n, V value, IrCmp cmp) {

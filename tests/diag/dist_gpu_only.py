@@ -18,11 +18,9 @@ def k(x, o, h, n):
     elect_one_sync()  # ERROR: drives the tensor memory accelerator and mbarriers of a GPU by hand  # HINT: tl.make_tensor_descriptor
     dl.tma.create_tmap_2d(x, 1, 2)  # ERROR: drives the tensor memory accelerator  # HINT: desc.load
     language_extra.sync_grid()  # ERROR: is the grid barrier of one vendor's device library  # HINT: atomic_add
-    language_extra.xccid()  # ERROR: numbers a part of an AMD GPU  # HINT: smid
     buf = dl.allocate_smem(tl.int32, [4, 3])
     dl.get_smem_shared_address_u32(buf)  # ERROR: is an operand for PTX text  # HINT: dl.smem_get_ptr
     dl.allocate_smem(tl.int32, [4, n])  # ERROR: 'shape' of allocate_smem must hold integers known at compile time
-    dl.allocate_smem(tl.int32, [0])  # ERROR: the sizes of a shared-memory buffer are positive
     dl.allocate_smem(tl.pointer_type(tl.int32), [1])  # ERROR: shared memory of *int32  # HINT: use tl.int64
     dl.smem_load(buf, [t])  # ERROR: 1 indices into a shared-memory buffer of shape [4, 3]
     dl.smem_load(x, [t])  # ERROR: smem_load takes a shared-memory buffer, not a *int32 pointer  # HINT: dl.allocate_smem
