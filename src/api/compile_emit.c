@@ -49,12 +49,14 @@ static Status emit(ApiCall *call, void *user) {
     s = front_dump_ast(a, d, c.ctx, &c.source, &text);
     return s == ST_OK ? keep(call, text, e->out) : s;
   }
-  bool tile = strcmp(e->stage, "tile") == 0, placed = strcmp(e->stage, "placed") == 0,
+  bool tile = strcmp(e->stage, "tile") == 0,
+       placed = strcmp(e->stage, compile_passes(&c) == PASS_GPU ? "lowered" : "placed") == 0,
        all = strcmp(e->stage, "all") == 0;
   bool llvm = strcmp(e->stage, "llvm") == 0, assembly = strcmp(e->stage, "asm") == 0;
   if (!tile && !placed && !all && !llvm && !assembly && !known_pass(e->stage)) {
     diag(d, DIAG_ERROR, LOC_NONE, "no stage or pass '%s'", e->stage);
-    diag_hint(d, "stages: ast, tile, placed, llvm, asm; passes: %s; or all", pass_order(PASS_CPU));
+    diag_hint(d, "stages: ast, tile, placed (CPU) or lowered (GPU), llvm, asm; passes: %s; or all",
+              pass_order(compile_passes(&c)));
     return ST_INVALID;
   }
   if ((s = compile_specs(&c)) != ST_OK || (s = compile_front(&c)) != ST_OK) return s;
@@ -65,7 +67,7 @@ static Status emit(ApiCall *call, void *user) {
   PassConfig config = {
       .machine = &machine, .diags = d, .verify = true, .explain = c.o.explain, .dump = dump, .user = &to};
   if (all) to.text = arena_printf(a, "// ---- after the front end\n%s\n", ir_print(c.module, a));
-  if ((s = pass_run(c.module, PASS_CPU, &config)) != ST_OK) return s;
+  if ((s = pass_run(c.module, compile_passes(&c), &config)) != ST_OK) return s;
   if (placed) return keep(call, ir_print(c.module, a), e->out);
   if (llvm || assembly) {
     s = target_text(c.module, &c.target, llvm ? TARGET_TEXT_LLVM : TARGET_TEXT_ASM, a, d, &to.text);
@@ -73,7 +75,7 @@ static Status emit(ApiCall *call, void *user) {
   }
   if (to.text) return keep(call, to.text, e->out);
   diag(d, DIAG_ERROR, LOC_NONE, "pass '%s' does not run for this target", e->stage);
-  diag_hint(d, "it runs: %s", pass_order(PASS_CPU));
+  diag_hint(d, "it runs: %s", pass_order(compile_passes(&c)));
   return ST_INVALID;
 }
 

@@ -35,6 +35,8 @@ Status compile_specs(Compile *c);
 Status compile_front(Compile *c);
 // Everything after: passes, target, image with all launch arguments.
 Status compile_back(Compile *c, Image **out);
+// The passes that lead to what the target compiles.
+PassTarget compile_passes(const Compile *c);
 // The machine that the passes work for.
 Status compile_machine(Compile *c, PassMachine *out);
 // The launch arguments of a kernel: those parameters that are not constexpr, in order. Returns the spec or NULL (left out).

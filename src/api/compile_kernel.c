@@ -9,6 +9,11 @@ Status compile_front(Compile *c) {
                        c->nspecs, &c->front, &c->module);
 }
 
+PassTarget compile_passes(const Compile *c) {
+  const Target *t = target_find(c->target.target);
+  return t && target_stage(t) == STAGE_lowered ? PASS_GPU : PASS_CPU;
+}
+
 Status compile_machine(Compile *c, PassMachine *out) {
   TargetFacts facts;
   Status s = target_facts(&c->target, &c->call->arena, &c->call->diags, &facts);
@@ -51,7 +56,7 @@ Status compile_back(Compile *c, Image **out) {
                        .diags = d,
                        .explain = c->o.explain,
                        .verify = c->call->context->knobs.verify_each};
-  if ((s = pass_run(c->module, PASS_CPU, &config)) != ST_OK) return s;
+  if ((s = pass_run(c->module, compile_passes(c), &config)) != ST_OK) return s;
   if ((s = target_compile(c->module, &c->target, a, d, out)) != ST_OK) return s;
   for (uint32_t k = 0; k < (*out)->nkernels; k++)
     for (uint32_t v = 0; v < (*out)->kernels[k].nvariants; v++)

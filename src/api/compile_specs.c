@@ -11,6 +11,10 @@ static const struct {
     {"x86-64", "x86", "x86-64-v3"},
     {"x86-64-v3", "x86", "x86-64-v3"},
     {"x86-64-v4", "x86", "x86-64-v4"},
+    {"sm_80", "nvptx", "sm_80"},
+    {"sm_89", "nvptx", "sm_89"},
+    {"sm_90a", "nvptx", "sm_90a"},
+    {"sm_90", "nvptx", "sm_90a"},
 };
 
 static Status choose_target(Compile *c) {

@@ -22,6 +22,7 @@ const Target *target_find(const char *name) {
   return NULL;
 }
 const char *target_name(const Target *t) { return t->name; }
+IrStage target_stage(const Target *t) { return t->stage; }
 
 // LLVM keeps a registry of its own for the whole process; filling it is not safe on two threads at once.
 static void init_all(void) {
@@ -100,7 +101,7 @@ static void check_llvm(Lower *l, const char *when) {
 
 static void verify(Lower *l) {
 #ifndef DT_DEBUG
-  if (!l->options->verify) return;
+  if (!l->options->verify && !l->must_verify) return;
 #endif
   char *err = NULL;
   if (LLVMVerifyModule(l->mod, LLVMReturnStatusAction, &err))

@@ -54,6 +54,7 @@ typedef struct TargetOptions {
 typedef struct Target Target;
 const Target *target_find(const char *name); // NULL: none of that name
 const char *target_name(const Target *t);
+IrStage target_stage(const Target *t); // of the modules that it compiles
 
 // Facts of the CPU that the options name. ST_UNSUPPORTED with a diagnostic for an unknown CPU or one that lacks the
 // least that the target asks for. Strings live in the arena.
