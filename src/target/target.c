@@ -172,9 +172,12 @@ static void open_debug(Lower *l) {
   l->di = LLVMCreateDIBuilder(l->mod);
   const Loc loc = l->ir->funcs ? l->ir->funcs->loc : LOC_NONE;
   const char producer[] = "ditron";
+  // A GPU's assembler makes the tables itself, from directives: LLVM's DebugDirectivesOnly, which the C API has no name for.
+  const LLVMDWARFEmissionKind emission =
+      l->target->stage == STAGE_lowered ? (LLVMDWARFEmissionKind)3 : LLVMDWARFEmissionLineTablesOnly;
   LLVMDIBuilderCreateCompileUnit(l->di, LLVMDWARFSourceLanguagePython, debug_file(l, loc), producer,
-                                 sizeof producer - 1, true, "", 0, 0, "", 0, LLVMDWARFEmissionLineTablesOnly,
-                                 0, false, false, "", 0, "", 0);
+                                 sizeof producer - 1, true, "", 0, 0, "", 0, emission, 0, false, false, "", 0,
+                                 "", 0);
   const V version = LLVMConstInt(l->i32, LLVMDebugMetadataVersion(), false);
   const char key[] = "Debug Info Version";
   LLVMAddModuleFlag(l->mod, LLVMModuleFlagBehaviorWarning, key, sizeof key - 1, LLVMValueAsMetadata(version));
