@@ -237,7 +237,7 @@ typedef struct dt_compile_options {
   int num_warps, num_stages; /* 0: 4 and 2 */
   const char *const
       *search_path; /* folders of imported kernel modules, NULL-terminated; the file's own comes first */
-  const dt_named *globals; /* names bound in the file before it is read, or as package.module.name in an imported one */
+  const dt_named *globals; /* names bound in the file, or in an imported one: package.module.name */
   size_t nglobals;
   bool explain;       /* collect remarks: what each pass did and why not more (dt_remarks) */
   bool no_specialise; /* no divisibility, no folding of 1 */

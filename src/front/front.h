@@ -41,7 +41,7 @@ typedef struct FrontConst {
   int64_t i;                      // INT, BOOL
   bool is_unsigned;               // INT: i holds a uint64_t
   double f;                       // FLOAT
-  const char *s;                  // STR; FUNC: name of a function of the file
+  const char *s;                  // STR; FUNC: name of a function of the file, or module.name
   FrontDtype dtype;               // DTYPE
   const struct FrontConst *items; // TUPLE
   int nitems;
@@ -66,7 +66,8 @@ typedef struct FrontSpec {
   int nitems;
 } FrontSpec;
 
-typedef struct FrontGlobal { // a name bound by the caller; takes precedence over the file's own
+// A name bound by the caller, before the file's own; "package.module.name" in a module that is imported.
+typedef struct FrontGlobal {
   const char *name;
   FrontConst value;
 } FrontGlobal;

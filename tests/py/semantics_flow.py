@@ -484,9 +484,13 @@ def helper(a, b, N: tl.constexpr):
     return a
 
 @triton.jit
+def iota(N: tl.constexpr):
+    return tl.arange(0, N)  # ERROR: must be an integer known at compile time
+
+@triton.jit
 def k(x, n):
     a = helper(1)  # ERROR: 'helper' needs a value for its parameter 'b'
-    b = helper(1, 2, n)  # ERROR: the parameter 'N' of 'helper' is a tl.constexpr and cannot take an int32 scalar
+    b = iota(n)
     c = helper(1, 2, 3, 4)  # ERROR: 'helper' takes 3 positional arguments, not 4
     d = helper(1, a=2, b=3, N=4)  # ERROR: 'helper' gets two values for 'a'
     e = helper(*n)  # ERROR: only a tuple can be unpacked with *

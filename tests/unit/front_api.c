@@ -233,6 +233,29 @@ static void test_imports(void **state) {
   has(ir, "func @half");
   has(ir, "func @inc");
   has(ir, "end=32");
+  // an `if` of a module is decided where its condition is known; a caller may say what it is
+  put(dir, "pkg/flags.py",
+      "import torch\nON = torch.cuda.is_available()\nif 3 < 2:\n    STEP = 100\nelse:\n    STEP = 20\n"
+      "if ON:\n    BIAS = 1000\nelif not STEP:\n    BIAS = 1500\nelse:\n    BIAS = 2000\n");
+  put(dir, "pkg/g.py",
+      HEAD "from . import flags\n@triton.jit\ndef k(x):\n    tl.store(x, float(flags.STEP + flags.BIAS))\n");
+  const FrontSource flags = {.path = arena_printf(&a, "%s/pkg/g.py", dir)};
+  has(compiled(&r, flags, NULL, &x_f32, 1), "value=1020.0");
+  const FrontGlobal off = {"pkg.flags.ON", {.kind = FCONST_BOOL}};
+  r.o.globals = &off;
+  r.o.nglobals = 1;
+  has(compiled(&r, flags, NULL, &x_f32, 1), "value=2020.0");
+  // a function of another module by its dotted name, the library's too
+  const FrontGlobal named[] = {{"f", {.kind = FCONST_FUNC, .s = "pkg.deep.more.half"}},
+                               {"g", {.kind = FCONST_FUNC, .s = "triton.language.extra.libdevice.tanh"}}};
+  r.o.globals = named;
+  r.o.nglobals = 2;
+  put(dir, "pkg/h.py", HEAD "@triton.jit\ndef k(x):\n    tl.store(x, f(g(tl.load(x))))\n");
+  const FrontSource bound = {.path = arena_printf(&a, "%s/pkg/h.py", dir)};
+  ir = compiled(&r, bound, NULL, &x_f32, 1);
+  has(ir, "func @half");
+  has(ir, "tanh");
+  r.o.nglobals = 0;
   put(dir, "beside.py", "def broken(:\n");
   IrModule *m;
   assert_int_equal(front_compile(&a, &r.d, ir_ctx_new(&a), &src, NULL, &x_f32, 1, &r.o, &m), ST_COMPILE);
