@@ -84,8 +84,12 @@ def argument(x):
     if isinstance(x, interpreter.InterpretedFunction):
         return ditron.Jit(x.fn.__name__)
     if inspect.isfunction(x):
-        return ditron.Jit(x.__name__)
+        return ditron.Jit(f"{x.__module__}.{x.__name__}" if of_device_library(x) else x.__name__)
     return x
+
+
+def of_device_library(x):
+    return inspect.isfunction(x) and re.fullmatch(r"triton\.language\.extra\.(\w+\.)?libdevice", x.__module__ or "")
 
 
 def tensor_of(x):
@@ -219,11 +223,11 @@ class Test:
         if not self.shapes:
             self.shapes = [list(t.shape) for t in map(tensor_of, values.values()) if t is not None]
         if not self.beside:
-            self.execute(path, fn.__name__, grid, values, options, row)
+            self.execute(path, fn, grid, values, options, row)
             return
         before = copies(values)
         interpreter.GridExecutor(interpreter_of(fn), list(signature.parameters), grid)(**values)
-        self.execute(path, fn.__name__, grid, before, options, row)
+        self.execute(path, fn, grid, before, options, row)
         for name, x in values.items():
             if tensor_of(x) is not None:
                 bounds = self.bounds.get(name) if isinstance(self.bounds, dict) else self.bounds
@@ -232,16 +236,35 @@ class Test:
                 if wrong:
                     raise Wrong(f"{fn.__name__}: {name}: {wrong}")
 
-    def execute(self, path, kernel, grid, values, options, row):
+    def execute(self, path, fn, grid, values, options, row):
         row["launches"] += 1
         if 0 in grid:
             return
         plain = {name: argument(x) for name, x in values.items()}
-        image, ms, mib = self.runner.compile(path, kernel, plain, [str(PACKAGES)],
-                                             {n: argument(x) for n, x in self.bound.items()},
+        bound = dict(self.bound) if Path(path).is_relative_to(PACKAGES) else {**injected(fn), **self.bound}
+        image, ms, mib = self.runner.compile(path, fn.__name__, plain, [str(PACKAGES)],
+                                             {n: argument(x) for n, x in bound.items()},
                                              options.get("num_warps") or 0, options.get("num_stages") or 0)
         row["ms"], row["mib"] = max(row["ms"], ms), max(row["mib"], mib)
         self.runner.launch(image, grid, plain)
+
+
+def injected(fn):
+    """What a package puts into the globals of a module that it generates, beside the module's own text."""
+    found = {}
+
+    def visit(f):
+        for name in f.__code__.co_names:
+            x = f.__globals__.get(name)
+            if name in found or not (inspect.isfunction(x) or isinstance(x, interpreter.InterpretedFunction)):
+                continue
+            if of_device_library(x):
+                found[name] = x
+            elif isinstance(x, interpreter.InterpretedFunction):
+                visit(x.fn)
+
+    visit(fn)
+    return found
 
 
 def interpreter_of(fn):
