@@ -332,14 +332,24 @@ static void lower_const(Lower *l, const IrOp *op) {
   lower_result(l, op, lower_splat(l, c, t->kind == IR_TILE ? (uint32_t)ir_type_elems(t) : 0));
 }
 
+static void lower_control(Lower *l, const IrOp *op) {
+  if (op->kind == OP_for)
+    lower_for(l, op);
+  else if (op->kind == OP_while)
+    lower_while(l, op);
+  else
+    lower_choice(l, op);
+  if (l->target->rejoin) l->target->rejoin(l, op);
+}
+
 void lower_op(Lower *l, const IrOp *op) {
   if (l->target->op && l->target->op(l, op)) return;
   switch (op->kind) {
   case OP_const: lower_const(l, op); return;
   case OP_if:
-  case OP_switch: lower_choice(l, op); return;
-  case OP_for: lower_for(l, op); return;
-  case OP_while: lower_while(l, op); return;
+  case OP_switch:
+  case OP_for:
+  case OP_while: lower_control(l, op); return;
   case OP_warp_for: lower_warp_for(l, op); return;
 
   case OP_add:
@@ -409,7 +419,10 @@ void lower_op(Lower *l, const IrOp *op) {
   case OP_atomic_rmw:
   case OP_atomic_cas:
   case OP_fence: lower_atomic(l, op); return;
-  case OP_dot_mem: l->target->dot_mem(l, op); return;
+  case OP_dot_mem:
+    if (!l->target->dot_mem) break;
+    l->target->dot_mem(l, op);
+    return;
 
   case OP_splat:
   case OP_unsplat:

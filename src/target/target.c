@@ -101,7 +101,7 @@ static void check_llvm(Lower *l, const char *when) {
 
 static void verify(Lower *l) {
 #ifndef DT_DEBUG
-  if (!l->options->verify && !l->must_verify) return;
+  if (!l->options->verify) return;
 #endif
   char *err = NULL;
   if (LLVMVerifyModule(l->mod, LLVMReturnStatusAction, &err))

@@ -46,9 +46,10 @@ struct Target {
   V (*narrow)(Lower *l, V x, IrDtype d, IrRound round);
   V (*math)(Lower *l, IrMath fn, V x, V y);
   void (*yield)(Lower *l, const IrOp *loop, V turn);
-  bool emits_text;                       // LLVM makes assembly, which finish turns into what is launched
-  void (*finish)(Lower *l, Output *out); // out holds LLVM's output
-  const char *passes;                    // over LLVM's module; NULL: the shared ones
+  void (*rejoin)(Lower *l, const IrOp *op); // behind a branch or loop
+  bool emits_text;                          // LLVM makes assembly, which finish turns into what is launched
+  void (*finish)(Lower *l, Output *out);    // out holds LLVM's output
+  const char *passes;                       // over LLVM's module; NULL: the shared ones
 };
 extern const Target target_x86, target_nvptx;
 
@@ -86,7 +87,7 @@ struct Lower {
   uint64_t scratch_bytes; // behind them: what a single op needs while it runs
   bool nt_stores;         // the function has non-temporal stores: fence before others may look
   bool has_waits;
-  void *own; // the target's own about this function
+  void *own;        // the target's own about this function
 };
 
 // Ends the compile: the diagnostic names the op and its place.
@@ -191,6 +192,7 @@ V lower_scratch(Lower *l, uint64_t bytes);            // in the arena; shared by
 void lower_yield(Lower *l, const IrOp *loop,
                  LLVMValueRef turn); // lets others run; the runtime checks deadline and abort
 void lower_nt_fence(Lower *l);       // before anything that publishes
+LLVMIntPredicate lower_wait_cmp(IrCmp c, AbiCmp *abi); // how a wait compares: signed, as flags are
 V lower_rmw(Lower *l, IrRmw rmw, IrDtype d, V p, V x, LLVMAtomicOrdering order);
 LLVMAtomicOrdering lower_order(IrOrder o);
 V lower_math_call(Lower *l, IrMath fn, V x, V y); // f32 or f64

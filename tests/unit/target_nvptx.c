@@ -66,9 +66,657 @@ static void test_vector_add(void **state) {
   }
 }
 
+// ---- one op after the other ------------------------------------------------------------------------
+// A kernel of which each thread has its own pointer %p to the named type; `body` ends without the return.
+static const char *thread_kernel(const char *params, const char *type, const char *body) {
+  static char text[16384];
+  snprintf(text, sizeof text,
+           HEAD "kernel @k(%%x: ptr<%s>%s%s) {\n"
+                "  %%t = tid : thread i32\n"
+                "  %%tx = to_thread %%x : thread ptr<%s>\n"
+                "  %%p = ptr_add %%tx, %%t : thread ptr<%s>\n"
+                "%s  return\n}\n",
+           type, *params ? ", " : "", params, type, type, body);
+  return text;
+}
+typedef struct Case {
+  const char *name, *params, *type, *body;
+  const char *expect[6];
+  int from; // first machine that has it, e.g. 90
+} Case;
+
+static void run_cases(const Case *cases, size_t n) {
+  for (size_t k = 0; k < n; k++) {
+    EACH_MACHINE(cpu) {
+      const Case *c = &cases[k];
+      Gpu g;
+      const char *text = thread_kernel(c->params, c->type, c->body);
+      if (strtol(cpu + 3, NULL, 10) < c->from) {
+        if (gpu_try(&g, cpu, text) != ST_UNSUPPORTED) fail_msg("%s on %s was not refused", c->name, cpu);
+        assert_true(g.diags.errors > 0);
+      } else {
+        gpu_make(&g, cpu, text);
+        for (size_t i = 0; i < DT_COUNTOF(c->expect) && c->expect[i]; i++)
+          if (!strstr(g.ptx, c->expect[i]))
+            fail_msg("%s on %s: no '%s' in\n%s", c->name, cpu, c->expect[i], g.ptx);
+      }
+      gpu_free(&g);
+    }
+  }
+}
+
+static void test_memory(void **state) {
+  (void)state;
+  static const Case cases[] = {
+      {"hints",
+       "",
+       "f32",
+       "  %a = load %p, _, _ {cache=cg} : thread f32\n"
+       "  %b = load %p, _, _ {evict=first} : thread f32\n"
+       "  %c = load %p, _, _ {cache=cv} : thread f32\n"
+       "  %s = fadd %a, %b : thread f32\n  %r = fadd %s, %c : thread f32\n"
+       "  store %p, %r, _ {cache=wt}\n",
+       {"ld.global.cg.b32", "ld.global.L1::evict_first.b32", "ld.global.cv.b32", "st.global.wt.b32"},
+       0},
+      {"order",
+       "",
+       "i32",
+       "  %a = load %p, _, _ {order=acquire, scope=gpu} : thread i32\n"
+       "  %b = load %p, _, _ {order=relaxed, scope=sys, volatile=true} : thread i32\n"
+       "  %c = load %p, _, _ {volatile=true} : thread i32\n"
+       "  %s = add %a, %b : thread i32\n  %r = add %s, %c : thread i32\n"
+       "  store %p, %r, _ {order=release, scope=sys}\n",
+       {"ld.acquire.gpu.global.b32", "ld.relaxed.sys.global.b32", "ld.volatile.global.b32",
+        "st.release.sys.global.b32"},
+       0},
+      {"bytes",
+       "",
+       "i8",
+       "  %z = const {value=0} : thread i8\n"
+       "  %m = cmp %t, %t {cmp=ne} : thread i1\n"
+       "  %a = load %p, %m, %z : thread i8\n"
+       "  %b = add %a, %a : thread i8\n  store %p, %b, %m\n",
+       {"ld.global.b8", "st.global.b8"},
+       0},
+      {"flags",
+       "",
+       "i1",
+       "  %a = load %p, _, _ : thread i1\n  %c = const {value=1} : thread i1\n"
+       "  %b = xor %a, %c : thread i1\n  store %p, %b, _\n",
+       {"ld.global.b8", "st.global.b8"},
+       0},
+      {"pointers and f64",
+       "",
+       "f64",
+       "  %a = load %p, _, _ : thread f64\n  %b = fadd %a, %a : thread f64\n  store %p, %b, _\n",
+       {"ld.global.b64", "add.f64"},
+       0},
+      {"packs",
+       "",
+       "f32",
+       "  %m = cmp %t, %t {cmp=eq} : thread i1\n"
+       "  %a, %b, %c, %d = load_pack %p, _, _ : thread f32, thread f32, thread f32, thread f32\n"
+       "  %e, %f = load_pack %p, _, _ {cache=cg} : thread f32, thread f32\n"
+       "  %g = fadd %a, %e : thread f32\n  %h = fadd %b, %f : thread f32\n"
+       "  store_pack %p, %m, %g, %h, %c, %d\n"
+       "  store_pack %p, _, %d, %c\n",
+       {"ld.global.v4.b32", "ld.global.cg.v2.b32", "st.global.v2.b32"},
+       0},
+      {"packs of halves",
+       "%n: i32",
+       "bf16",
+       "  %nt = to_thread %n : thread i32\n"
+       "  %m = cmp %t, %nt {cmp=slt} : thread i1\n  %one = const {value=1} : thread bf16\n"
+       "  %a, %b, %c, %d, %e, %f, %g, %h = load_pack %p, %m, %one : thread bf16, thread bf16, thread bf16, thread bf16,"
+       " thread bf16, thread bf16, thread bf16, thread bf16\n"
+       "  %s = fadd %a, %b : thread bf16\n"
+       "  store_pack %p, %m, %s, %b, %c, %d, %e, %f, %g, %h\n",
+       {"ld.global.v4.b32", "st.global.v4.b32", "cvt.rn.bf16.f32", "1065369472"},
+       0}, // 0x3f803f80: two ones
+      {"packs of bytes",
+       "",
+       "i8",
+       "  %a, %b, %c, %d = load_pack %p, _, _ : thread i8, thread i8, thread i8, thread i8\n"
+       "  %s = add %a, %d : thread i8\n  store_pack %p, _, %d, %c, %b, %s\n",
+       {"ld.global.b32", "st.global.b32"},
+       0},
+      {"packs of two i64",
+       "",
+       "i64",
+       "  %a, %b = load_pack %p, _, _ : thread i64, thread i64\n  store_pack %p, _, %b, %a\n",
+       {"ld.global.v2.b64", "st.global.v2.b64"},
+       0},
+  };
+  run_cases(cases, DT_COUNTOF(cases));
+}
+
+static void test_shared(void **state) {
+  (void)state;
+  static const char text[] = //
+      HEAD "kernel @k(%x: ptr<f32>) {\n"
+           "  %m = mem_alloc {offset=128} : memdesc<2*4x128xf32, shared>\n"
+           "  %one = const {value=1} : i32\n"
+           "  %v = mem_view %m, %one : memdesc<4x128xf32, shared>\n"
+           "  %q = mem_ptr %v : ptr<f32, shared>\n"
+           "  %t = tid : thread i32\n"
+           "  %tx = to_thread %x : thread ptr<f32>\n"
+           "  %p = ptr_add %tx, %t : thread ptr<f32>\n"
+           "  %tq = to_thread %q : thread ptr<f32, shared>\n"
+           "  %s = ptr_add %tq, %t : thread ptr<f32, shared>\n"
+           "  %yes = cmp %t, %t {cmp=eq} : thread i1\n"
+           "  copy_pack %s, %p, %yes {bytes=4}\n"
+           "  copy_pack %s, %p, _ {bytes=16}\n"
+           "  copy_commit\n"
+           "  copy_wait {pending=1}\n"
+           "  barrier\n"
+           "  %a = load %s, _, _ : thread f32\n"
+           "  store %s, %a, %yes\n"
+           "  %f = from_thread %a : f32\n"
+           "  %ft = to_thread %f : thread f32\n"
+           "  %w = fadd %a, %ft : thread f32\n"
+           "  store %p, %w, _\n"
+           "  return\n}\n";
+  EACH_MACHINE(cpu) {
+    Gpu g;
+    gpu_make(&g, cpu, text);
+    gpu_has(&g, ".extern .shared .align 1024");
+    gpu_has(&g, "cp.async.cg.shared.global");
+    gpu_has(&g, "cp.async.ca.shared.global");
+    gpu_has(&g, "cp.async.wait_group 1;");
+    gpu_has(&g, "ld.shared.b32");
+    gpu_has(&g, "bar.sync");
+    const ImageVariant *v = g.image->kernels[0].variants;
+    assert_in_range(v->shared_bytes, 128 + 2 * 4 * 128 * 4 + 8, 128 + 2 * 4 * 128 * 4 + 128);
+    assert_int_equal(v->arena_bytes, 0);
+    gpu_free(&g);
+  }
+}
+
+static void test_too_much_shared(void **state) {
+  (void)state;
+  static const char text[] =
+      HEAD "kernel @k(%x: ptr<f32>) {\n"
+           "  %m = mem_alloc {offset=0, label=\"big\"} : memdesc<4*128x128xf32, shared>\n"
+           "  return\n}\n";
+  Gpu g;
+  assert_int_equal(gpu_try(&g, "sm_90a", text), ST_COMPILE);
+  const char *said = diags_render(&g.diags, &g.arena);
+  assert_non_null(strstr(said, "needs 262144 bytes of shared memory"));
+  assert_non_null(strstr(said, "big 262144"));
+  gpu_free(&g);
+}
+
+static void test_numbers(void **state) {
+  (void)state;
+  static const Case cases[] = {
+      {"quotients",
+       "",
+       "f32",
+       "  %a = load %p, _, _ : thread f32\n  %b = fdiv %a, %a : thread f32\n"
+       "  %c = fdiv %b, %a {exact=true} : thread f32\n  %d = math %c {fn=sqrt} : thread f32\n  store %p, %d, _\n",
+       {"div.full.f32", "div.rn.f32", "sqrt.rn.f32"},
+       0},
+      {"functions",
+       "",
+       "f32",
+       "  %a = load %p, _, _ : thread f32\n  %b = math %a {fn=exp2} : thread f32\n  %c = math %b {fn=rsqrt} : thread f32\n"
+       "  %d = math %c {fn=exp} : thread f32\n  %e = math %d {fn=log} : thread f32\n  %f = math %e {fn=tanh} : thread f32\n"
+       "  %g = math %f {fn=erf} : thread f32\n  %h = math %g {fn=floor} : thread f32\n  %j = fmul %h, %a : thread f32\n  %i = math %j {fn=rint} : thread f32\n"
+       "  store %p, %i, _\n",
+       {"ex2.approx.f32", "rsqrt.approx.f32", "cvt.rmi.f32.f32", "cvt.rni.f32.f32"},
+       0},
+      {"angles and powers",
+       "",
+       "f32",
+       "  %a = load %p, _, _ : thread f32\n  %b = math %a {fn=sin} : thread f32\n  %c = math %b {fn=cos} : thread f32\n"
+       "  %d = math %c, %a {fn=pow} : thread f32\n  %e = math %d {fn=log2} : thread f32\n  store %p, %e, _\n",
+       {"fma.rn.f32", "fma.rn.f64"},
+       0},
+      {"f64",
+       "",
+       "f64",
+       "  %a = load %p, _, _ : thread f64\n  %b = math %a {fn=exp} : thread f64\n  %c = math %b {fn=log} : thread f64\n"
+       "  %d = fdiv %c, %a : thread f64\n  %e = math %d {fn=sin} : thread f64\n  %f = frem %e, %a : thread f64\n"
+       "  %g = fmin %f, %a {nan=true} : thread f64\n  %h = math %g {fn=rsqrt} : thread f64\n  store %p, %h, _\n",
+       {"div.rn.f64", "call"},
+       0},
+      {"minima",
+       "",
+       "f32",
+       "  %a = load %p, _, _ : thread f32\n  %b = fmin %a, %a {nan=true} : thread f32\n  %c = fneg %b : thread f32\n"
+       "  %d = fmax %c, %a : thread f32\n  %e = frem %d, %a : thread f32\n  %f = fma %e, %d, %a : thread f32\n"
+       "  store %p, %f, _\n",
+       {"max.f32", "fma.rn.f32"},
+       0},
+      {"halves",
+       "",
+       "f16",
+       "  %a = load %p, _, _ : thread f16\n  %b = fadd %a, %a : thread f16\n  %c = fcast %b : thread f32\n"
+       "  %d = fcast %c {round=rtz} : thread f16\n  %e = fcast %c {round=rtz} : thread bf16\n  %f = fcast %e : thread f16\n"
+       "  %g = fmul %d, %f : thread f16\n  store %p, %g, _\n",
+       {"cvt.f32.f16", "cvt.rn.f16.f32", "cvt.rz.f16.f32", "cvt.rz.bf16.f32"},
+       0},
+      {"bytes of float",
+       "",
+       "f8e4m3",
+       "  %a = load %p, _, _ : thread f8e4m3\n  %b = fcast %a : thread f32\n  %c = fadd %b, %b : thread f32\n"
+       "  %d = fcast %c : thread f8e5m2\n  %e = fcast %d : thread bf16\n  %f = fcast %e : thread f8e4m3\n  store %p, %f, _\n",
+       {"st.global.b8"},
+       0},
+      {"integers",
+       "",
+       "i32",
+       "  %a = load %p, _, _ : thread i32\n  %b = div_s %a, %t : thread i32\n  %c = rem_u %b, %a : thread i32\n"
+       "  %d = mulhi_u %c, %a : thread i32\n  %e = shl %d, %t : thread i32\n  %f = abs_s %e : thread i32\n"
+       "  %g = si2f %f : thread f32\n  %h = f2si %g : thread i32\n  %i = f2ui %g : thread i64\n  %j = trunc %i : thread i32\n"
+       "  %k = max_s %h, %j : thread i32\n  %l = si2f %k : thread bf16\n  %m = f2si %l : thread i8\n  %n = ext_s %m : thread i32\n"
+       "  store %p, %n, _\n",
+       {"div.s32", "mul.hi.u32", "cvt.rzi.s32.f32", "max.s32"},
+       0},
+  };
+  run_cases(cases, DT_COUNTOF(cases));
+  Gpu g; // conversions of 8-bit floats where the machine has them
+  gpu_make(&g, "sm_89", thread_kernel(cases[6].params, cases[6].type, cases[6].body));
+  gpu_has(&g, "cvt.rn.f16x2.e4m3x2");
+  gpu_has(&g, "cvt.rn.satfinite.e5m2x2.f32");
+  gpu_free(&g);
+  gpu_make(&g, "sm_80", thread_kernel(cases[6].params, cases[6].type, cases[6].body));
+  gpu_lacks(&g, "e4m3x2");
+  gpu_free(&g);
+}
+
+static void test_atomics(void **state) {
+  (void)state;
+  static const Case cases[] = {
+      {"reductions",
+       "",
+       "i32",
+       "  %a = atomic_rmw %p, %t, _ {rmw=add, order=release, scope=sys} : thread i32\n"
+       "  %m = cmp %t, %t {cmp=eq} : thread i1\n"
+       "  %b = atomic_rmw %p, %t, %m {rmw=max_u, order=relaxed, scope=block} : thread i32\n"
+       "  %c = atomic_rmw %p, %t, %m {rmw=xchg, order=acq_rel, scope=gpu} : thread i32\n"
+       "  %d = atomic_cas %p, %c, %t {order=seq_cst, scope=sys} : thread i32\n"
+       "  %e = atomic_rmw %p, %d, _ {rmw=xor, order=acquire, scope=gpu} : thread i32\n  store %p, %e, _\n",
+       {"red.release.sys.global.add.u32", "red.relaxed.cta.global.max.u32",
+        "atom.acq_rel.gpu.global.exch.b32", "fence.sc.sys; atom.acq_rel.sys.global.cas.b32",
+        "atom.acquire.gpu.global.xor.b32"},
+       0},
+      {"floats",
+       "",
+       "f32",
+       "  %v = si2f %t : thread f32\n"
+       "  %a = atomic_rmw %p, %v, _ {rmw=fadd, order=relaxed, scope=gpu} : thread f32\n"
+       "  %b = atomic_rmw %p, %a, _ {rmw=fmax, order=relaxed, scope=gpu} : thread f32\n"
+       "  %c = atomic_rmw %p, %b, _ {rmw=fmin, order=relaxed, scope=gpu} : thread f32\n  store %p, %c, _\n",
+       {"atom.relaxed.gpu.global.add.f32", "atom.relaxed.gpu.global.max.s32",
+        "atom.relaxed.gpu.global.min.u32"},
+       0},
+      {"f64",
+       "",
+       "f64",
+       "  %v = si2f %t : thread f64\n  %a = atomic_rmw %p, %v, _ {rmw=fadd, order=acq_rel, scope=gpu} : thread f64\n"
+       "  %b = atomic_rmw %p, %a, _ {rmw=fmin, order=relaxed, scope=gpu} : thread f64\n  store %p, %b, _\n",
+       {"atom.acq_rel.gpu.global.add.f64", "min.s64"},
+       0},
+      {"f16",
+       "",
+       "f16",
+       "  %v = si2f %t : thread f16\n  %m = cmp %t, %t {cmp=eq} : thread i1\n"
+       "  %a = atomic_rmw %p, %v, %m {rmw=fadd, order=relaxed, scope=gpu} : thread f16\n"
+       "  %b = atomic_rmw %p, %a, %m {rmw=fmax, order=relaxed, scope=gpu} : thread f16\n  store %p, %b, _\n",
+       {"add.noftz.f16", "cas.b16"},
+       0},
+      {"bf16",
+       "",
+       "bf16",
+       "  %v = si2f %t : thread bf16\n"
+       "  %b = atomic_rmw %p, %v, _ {rmw=fadd, order=relaxed, scope=gpu} : thread bf16\n  store %p, %b, _\n",
+       {NULL},
+       0},
+      {"small integers",
+       "",
+       "i8",
+       "  %v = trunc %t : thread i8\n"
+       "  %a = atomic_rmw %p, %v, _ {rmw=add, order=acq_rel, scope=gpu} : thread i8\n"
+       "  %b = atomic_cas %p, %v, %a {order=acq_rel, scope=gpu} : thread i8\n  store %p, %b, _\n",
+       {"atom.acq_rel.gpu.global.cas.b32"},
+       0},
+      {"i16",
+       "",
+       "i16",
+       "  %v = trunc %t : thread i16\n  %m = cmp %t, %t {cmp=eq} : thread i1\n"
+       "  %a = atomic_rmw %p, %v, %m {rmw=min_s, order=relaxed, scope=gpu} : thread i16\n"
+       "  %b = atomic_cas %p, %v, %a {order=acquire, scope=sys} : thread i16\n  store %p, %b, _\n",
+       {"atom.acquire.sys.global.cas.b16"},
+       0},
+  };
+  run_cases(cases, DT_COUNTOF(cases));
+  Gpu g;
+  gpu_make(&g, "sm_90a", thread_kernel(cases[4].params, cases[4].type, cases[4].body));
+  gpu_has(&g, "add.noftz.bf16");
+  gpu_free(&g);
+  gpu_make(&g, "sm_80", thread_kernel(cases[4].params, cases[4].type, cases[4].body));
+  gpu_has(&g, "cas.b16");
+  gpu_free(&g);
+}
+
+static void test_lanes(void **state) {
+  (void)state;
+  static const Case cases[] = {
+      {"shuffles",
+       "",
+       "f32",
+       "  %a = load %p, _, _ : thread f32\n  %c1 = const {value=1} : thread i32\n"
+       "  %b = shfl %a, %c1 {shfl=xor} : thread f32\n  %c = shfl %b, %c1 {shfl=down} : thread f32\n"
+       "  %d = shfl %c, %c1 {shfl=up} : thread f32\n  %e = shfl %d, %t {shfl=idx} : thread f32\n"
+       "  %f = fcast %e : thread f64\n  %g = shfl %f, %c1 {shfl=xor} : thread f64\n  %h = fcast %g : thread f32\n"
+       "  store %p, %h, _\n",
+       {"shfl.sync.bfly.b32", "shfl.sync.down.b32", "shfl.sync.up.b32", "shfl.sync.idx.b32"},
+       0},
+      {"votes",
+       "",
+       "i32",
+       "  %m = cmp %t, %t {cmp=ne} : thread i1\n  %a = ballot %m : thread i32\n  %b = active_mask : thread i32\n"
+       "  %c = add %a, %b : thread i32\n  warp_barrier\n  store %p, %c, _\n",
+       {"vote.sync.ballot.b32", "activemask.b32", "bar.warp.sync"},
+       0},
+      {"fences",
+       "",
+       "i32",
+       "  fence {order=acq_rel, scope=gpu}\n  fence {order=seq_cst, scope=sys}\n  fence {order=acq_rel, scope=block}\n",
+       {"fence.acq_rel.gpu;", "fence.sc.sys;", "fence.acq_rel.cta;"},
+       0},
+      {"async proxy",
+       "",
+       "i32",
+       "  fence {order=acq_rel, scope=block, proxy=async}\n",
+       {"fence.proxy.async;"},
+       90},
+      {"clocks",
+       "",
+       "i32",
+       "  %a = timer : thread i64\n  %b = smid : thread i32\n  %c = trunc %a : thread i32\n  %d = add %b, %c : thread i32\n"
+       "  store %p, %d, _\n",
+       {"%globaltimer", "%smid"},
+       0},
+  };
+  run_cases(cases, DT_COUNTOF(cases));
+}
+
+static void test_matrices(void **state) {
+  (void)state;
+  static const char four[] =
+      "  %m = mem_alloc {offset=0} : memdesc<128x64xbf16, shared>\n"
+      "  %q = mem_ptr %m : ptr<bf16, shared>\n"
+      "  %tq = to_thread %q : thread ptr<bf16, shared>\n"
+      "  %s = ptr_add %tq, %t : thread ptr<bf16, shared>\n"
+      "  %a0, %a1, %a2, %a3 = ldmatrix %s : thread i32, thread i32, thread i32, thread i32\n"
+      "  %b0, %b1 = ldmatrix %s {transposed=true} : thread i32, thread i32\n";
+  static const struct {
+    const char *shape, *sum, *type, *expect;
+    int from;
+  } products[] = {
+      {"m16n8k16_bf16", "f32", "f32", "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", 0},
+      {"m16n8k16_f16", "f32", "f32", "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", 0},
+      {"m16n8k8_tf32", "f32", "f32", "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", 0},
+      {"m16n8k32_s8", "i32", "i32", "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32", 0},
+      {"m16n8k32_e4m3", "f32", "f32", "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32", 89},
+      {"m16n8k32_e5m2", "f32", "f32", "mma.sync.aligned.m16n8k32.row.col.f32.e5m2.e5m2.f32", 89},
+  };
+  for (size_t i = 0; i < DT_COUNTOF(products); i++) {
+    char body[4096];
+    const char *c = products[i].sum;
+    snprintf(
+        body, sizeof body,
+        "%s  %%z = const {value=0} : thread %s\n"
+        "  %%d0, %%d1, %%d2, %%d3 = mma %%a0, %%a1, %%a2, %%a3, %%b0, %%b1, %%z, %%z, %%z, %%z {mma=%s} : "
+        "thread %s, thread %s, thread %s, thread %s\n  store_pack %%p, _, %%d0, %%d1, %%d2, %%d3\n",
+        four, c, products[i].shape, c, c, c, c);
+    const Case one = {products[i].shape,
+                      "",
+                      products[i].type,
+                      body,
+                      {products[i].expect, "ldmatrix.sync.aligned.m8n8.x4.shared.b16",
+                       "ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16"},
+                      products[i].from};
+    run_cases(&one, 1);
+  }
+  char body[2048];
+  snprintf(body, sizeof body,
+           "%s  stmatrix %%s, %%a0, %%a1, %%a2, %%a3 {transposed=true}\n  stmatrix %%s, %%b0\n", four);
+  const Case st = {
+      "stmatrix", "", "f32", body, {"stmatrix.sync.aligned.m8n8.x4.trans.shared.b16", "m8n8.x1.shared"}, 90};
+  run_cases(&st, 1);
+}
+
+static void test_waits(void **state) {
+  (void)state;
+  static const char text[] = //
+      HEAD "kernel @k(%x: ptr<f32>, %flag: ptr<i32>, %wide: ptr<i64>, %v: i32, %n: i32) {\n"
+           "  %t = tid : thread i32\n"
+           "  %z = const {value=0} : thread i32\n"
+           "  %first = cmp %t, %z {cmp=eq} : thread i1\n"
+           "  if %first {\n"
+           "    %tf = to_thread %flag : thread ptr<i32>\n    %tv = to_thread %v : thread i32\n"
+           "    %k = wait %tf, _, %tv {cmp=sge, order=acquire, scope=sys, label=\"ready\"} : token\n"
+           "    yield\n"
+           "  } {\n"
+           "    yield\n"
+           "  }\n"
+           "  %w = wait %flag, %n, %v {cmp=ne, order=relaxed, scope=gpu} : token\n"
+           "  %v64 = ext_s %v : i64\n"
+           "  %a = acquire %wide, %v64 {scope=gpu} : token\n"
+           "  %me = rank : i32\n"
+           "  %pe = num_ranks : i32\n"
+           "  %q = symm_at %x, %me : ptr<f32>\n"
+           "  %c = load %q, _, _ : f32\n"
+           "  %tx = to_thread %x : thread ptr<f32>\n"
+           "  %p = ptr_add %tx, %t : thread ptr<f32>\n"
+           "  %ct = to_thread %c : thread f32\n"
+           "  store %p, %ct, _\n"
+           "  signal %flag, %v, %me {sigop=add, order=release, scope=sys}\n"
+           "  release %flag, %v, %me {scope=sys}\n"
+           "  release %wide, %v64, _ {sigop=add, scope=gpu}\n"
+           "  put_fence\n"
+           "  put_quiet\n"
+           "  return\n}\n";
+  EACH_MACHINE(cpu) {
+    Gpu g;
+    gpu_make(&g, cpu, text);
+    assert_true(g.image->kernels[0].variants[0].has_waits);
+    gpu_has(&g, "ld.acquire.sys.global.b32");
+    gpu_has(&g, "ld.relaxed.gpu.global.b32"); // by one thread of the program
+    gpu_has(&g, "ld.acquire.gpu.global.b64");
+    gpu_has(&g, "st.release.sys.global.b32");
+    gpu_has(&g, "red.release.gpu.global.add.u64");
+    gpu_has(&g, "nanosleep.u32");
+    gpu_has(&g, "%globaltimer");
+    gpu_has(&g, "exit;");
+    gpu_lacks(&g, "trap");
+    gpu_lacks(&g, "mmio");
+    bool labelled = false;
+    for (uint32_t i = 0; i < g.image->nsites; i++)
+      labelled |= g.image->sites[i].what && !strcmp(g.image->sites[i].what, "ready");
+    assert_true(labelled);
+    gpu_free(&g);
+  }
+}
+
+static void test_copies(void **state) {
+  (void)state;
+  static const char text[] = //
+      HEAD "kernel @k(%x: ptr<f32>, %y: ptr<f32>, %flag: ptr<i64>, %n: i64, %pe: i32) {\n"
+           "  put %x, %y, %n, %pe {group=block}\n"
+           "  get %x, %y, %n, %pe {group=warp}\n"
+           "  put_signal %x, %y, %n, %flag, %n, %pe {group=block, sigop=set}\n"
+           "  return\n}\n";
+  EACH_MACHINE(cpu) {
+    Gpu g;
+    gpu_make(&g, cpu, text);
+    gpu_has(&g, "ld.global.v4.b32");
+    gpu_has(&g, "st.release.sys.global.b64");
+    gpu_free(&g);
+  }
+}
+
+static void test_polling_loop(void **state) {
+  (void)state;
+  static const char text[] = //
+      HEAD "kernel @k(%flag: ptr<i32>, %v: i32) {\n"
+           "  %t = tid : thread i32\n  %z = const {value=0} : thread i32\n"
+           "  %first = cmp %t, %z {cmp=eq} : thread i1\n"
+           "  if %first {\n"
+           "    while {poll=true} {\n"
+           "      %tf = to_thread %flag : thread ptr<i32>\n      %tv = to_thread %v : thread i32\n"
+           "      %c = load %tf, _, _ {order=acquire, scope=sys} : thread i32\n"
+           "      %go = cmp %c, %tv {cmp=ne} : thread i1\n"
+           "      cond_yield %go\n"
+           "    } {\n"
+           "      yield\n"
+           "    }\n"
+           "    yield\n"
+           "  } {\n    yield\n  }\n"
+           "  return\n}\n";
+  EACH_MACHINE(cpu) {
+    Gpu g;
+    gpu_make(&g, cpu, text);
+    gpu_has(&g, "ld.acquire.sys.global.b32");
+    gpu_has(&g, "%globaltimer");
+    gpu_has(&g, "bar.warp.sync"); // after the branch that split the warp
+    gpu_free(&g);
+  }
+}
+
+static void test_mbarriers(void **state) {
+  (void)state;
+  static const char text[] = //
+      HEAD "kernel @k(%x: ptr<f32>) {\n"
+           "  %b = mbarrier_alloc {count=128} : mbarrier<4>\n"
+           "  %one = const {value=1} : i32\n  %z = const {value=0} : i32\n"
+           "  mbarrier_arrive %b, %one\n"
+           "  %k = mbarrier_wait %b, %one, %z : token\n"
+           "  return\n}\n";
+  EACH_MACHINE(cpu) {
+    Gpu g;
+    gpu_make(&g, cpu, text);
+    gpu_has(&g, "mbarrier.init.shared.b64");
+    gpu_has(&g, "mbarrier.arrive.shared.b64");
+    gpu_has(&g, strcmp(cpu, "sm_90a") ? "mbarrier.test_wait.parity" : "mbarrier.try_wait.parity");
+    assert_in_range(g.image->kernels[0].variants[0].shared_bytes, 32, 64);
+    gpu_free(&g);
+  }
+}
+
+static void test_people(void **state) {
+  (void)state;
+  static const Case cases[] = {
+      {"print",
+       "",
+       "f32",
+       "  %a = load %p, _, _ : thread f32\n  print %t, %a, %t {prefix=\"100% sure: \", where=-1}\n",
+       {"vprintf"},
+       0},
+      {"assert",
+       "",
+       "i32",
+       "  %a = load %p, _, _ : thread i32\n  %m = cmp %a, %t {cmp=eq} : thread i1\n  assert %m {msg=\"equal\"}\n",
+       {"exit;", "atom.relaxed.sys.global.cas.b32"},
+       0},
+      {"assembly",
+       "",
+       "i32",
+       "  %a = load %p, _, _ : thread i32\n"
+       "  %b = inline_asm %a, %t {asm=\"lop3.b32 $0, $1, $2, 0, 0xc0;\", constraints=\"=r,r,r\", pure=true} : thread i32\n"
+       "  store %p, %b, _\n",
+       {"lop3.b32", "0xc0"},
+       0},
+      {"packed assembly",
+       "",
+       "i8",
+       "  %a, %b, %c, %d = load_pack %p, _, _ : thread i8, thread i8, thread i8, thread i8\n"
+       "  %e, %f, %g, %h = inline_asm %a, %b, %c, %d {asm=\"prmt.b32 $0, $1, $1, 0x0123;\", constraints=\"=r,r\", pack=4, pure=true} :"
+       " thread i8, thread i8, thread i8, thread i8\n"
+       "  store_pack %p, _, %e, %f, %g, %h\n",
+       {"prmt.b32", "0x0123"},
+       0},
+  };
+  run_cases(cases, DT_COUNTOF(cases));
+}
+
+static void test_bad_assembly(void **state) {
+  (void)state;
+  static const char *const bad[] = {"{asm=\"add.s32 $0, $1, $1;\", constraints=\"=r,q\", pure=true}",
+                                    "{asm=\"add.s32 $0, $1, $1;\", constraints=\"=r9,r\", pure=true}",
+                                    "{asm=\"add.s32 $0, $1, $1;\", constraints=\"\", pure=true}",
+                                    "{asm=\"add.s32 $0, $1, $1;\", constraints=\"=r,r,r\", pure=true}",
+                                    "{asm=\"add.s32 $0, $1, $1;\", constraints=\"r,=r\", pure=true}",
+                                    "{asm=\"add.s32 $0, $1, $1;\", constraints=\"=r,7\", pure=true}",
+                                    "{asm=\"add.s32 $0, $1, $1;\", constraints=\"=h,h\", pure=true}",
+                                    "{asm=\"add.s32 $0, $1, $1;\", constraints=\"=r,r,~{\", pure=true}",
+                                    "{asm=\"add.s32 $0, $1, $7;\", constraints=\"=r,r\", pure=true}",
+                                    "{asm=\"add.s32 $0, $1, $x;\", constraints=\"=r,r\", pure=true}",
+                                    "{asm=\"add.s32 $0, $1, ${1;\", constraints=\"=r,r\", pure=true}",
+                                    "{asm=\"nonsense $0, $1;\", constraints=\"=r,r\", pure=true}"};
+  for (size_t i = 0; i < DT_COUNTOF(bad); i++) {
+    if (i + 1 == DT_COUNTOF(bad) && !gpu_has_ptxas()) continue; // only it knows
+    char body[1024];
+    snprintf(body, sizeof body, "  %%b = inline_asm %%t %s : thread i32\n  store %%p, %%b, _\n", bad[i]);
+    Gpu g;
+    assert_int_not_equal(gpu_try(&g, "sm_90a", thread_kernel("", "i32", body)), ST_OK);
+    assert_true(g.diags.errors > 0);
+    gpu_free(&g);
+  }
+}
+
+static void test_partitions(void **state) {
+  (void)state;
+  static const char text[] = //
+      HEAD "kernel @k(%x: ptr<i32>) {\n"
+           "  warp_partitions {first=[0, 1], warps=[1, 3]} {\n"
+           "    %t = tid : thread i32\n    %tx = to_thread %x : thread ptr<i32>\n"
+           "    %p = ptr_add %tx, %t : thread ptr<i32>\n    store %p, %t, _\n    yield\n"
+           "  } {\n"
+           "    %t = tid : thread i32\n    %tx = to_thread %x : thread ptr<i32>\n"
+           "    %p = ptr_add %tx, %t : thread ptr<i32>\n    barrier\n    store %p, %t, _\n    yield\n"
+           "  }\n"
+           "  return\n}\n";
+  EACH_MACHINE(cpu) {
+    Gpu g;
+    gpu_make(&g, cpu, text);
+    gpu_has(&g, "bar.sync \t2, 96");
+    gpu_has(&g, "shfl.sync.idx");
+    gpu_free(&g);
+  }
+}
+
+static void test_no_ptxas(void **state) {
+  (void)state;
+  Gpu g;
+  memset(&g, 0, sizeof g);
+  if (ESCAPE_TRY(&g.escape)) fail_msg("%s", g.escape.message);
+  arena_init(&g.arena, 0, &g.escape);
+  diags_init(&g.diags, &g.arena);
+  assert_int_equal(
+      ir_parse(&g.arena, ir_ctx_new(&g.arena), &g.diags, "t", vector_add, strlen(vector_add), &g.module),
+      ST_OK);
+  const TargetOptions o = {.target = "nvptx", .cpu = "sm_80", .opt = 1, .ptxas = "/nowhere/ptxas"};
+  assert_int_equal(target_compile(g.module, &o, &g.arena, &g.diags, &g.image), ST_OK);
+  assert_true(g.image->is_text);
+  assert_int_equal(strlen(g.image->code) + 1, g.image->code_bytes);
+  assert_non_null(strstr(g.image->code, ".target sm_80"));
+  gpu_free(&g);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_vector_add),
+      cmocka_unit_test(test_vector_add),   cmocka_unit_test(test_memory),
+      cmocka_unit_test(test_shared),       cmocka_unit_test(test_too_much_shared),
+      cmocka_unit_test(test_numbers),      cmocka_unit_test(test_atomics),
+      cmocka_unit_test(test_lanes),        cmocka_unit_test(test_matrices),
+      cmocka_unit_test(test_waits),        cmocka_unit_test(test_copies),
+      cmocka_unit_test(test_polling_loop), cmocka_unit_test(test_mbarriers),
+      cmocka_unit_test(test_people),       cmocka_unit_test(test_bad_assembly),
+      cmocka_unit_test(test_partitions),   cmocka_unit_test(test_no_ptxas),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -105,6 +105,7 @@ void nvptx_kernel(Lower *l, const IrFunc *f, ImageVariant *out) {
   l->own = s;
   l->space[SPACE_global] = LLVMPointerTypeInContext(l->cx, NVPTX_GLOBAL);
   l->space[SPACE_shared] = l->mbarrier = LLVMPointerTypeInContext(l->cx, NVPTX_SHARED);
+  nvptx_place_mbarriers(l, f);
   const uint32_t n = f->body->args.len;
   T *types = arena_array(l->arena, T, n + 1);
   for (uint32_t i = 0; i < n; i++) {
@@ -143,7 +144,8 @@ bool nvptx_op(Lower *l, const IrOp *op) {
     lower_result(l, op, LLVMConstInt(l->i32, nvptx_threads(l), false));
     return true;
   }
-  return nvptx_mem(l, op);
+  return nvptx_mem(l, op) || nvptx_num(l, op) || nvptx_lane(l, op) || nvptx_atomic(l, op) ||
+         nvptx_wait(l, op) || nvptx_mbarrier(l, op) || nvptx_people(l, op);
 }
 
 const Target target_nvptx = {.name = "nvptx",
@@ -154,6 +156,11 @@ const Target target_nvptx = {.name = "nvptx",
                              .triple = "nvptx64-nvidia-cuda",
                              .kernel = nvptx_kernel,
                              .op = nvptx_op,
+                             .widen = nvptx_widen,
+                             .narrow = nvptx_narrow,
+                             .math = nvptx_math,
+                             .yield = nvptx_yield,
+                             .rejoin = nvptx_rejoin,
                              .emits_text = true,
                              .finish = nvptx_finish,
                              .passes = "sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,"

@@ -41,6 +41,29 @@ char *nvptx_text(Lower *l, const char *fmt, ...) DT_PRINTF(2, 3); // in the aren
 
 // ---- the families. Each lowers the ops that are its own, and says whether op was one.
 bool nvptx_mem(Lower *l, const IrOp *op);
+bool nvptx_num(Lower *l, const IrOp *op);
+bool nvptx_lane(Lower *l, const IrOp *op);
+bool nvptx_atomic(Lower *l, const IrOp *op);
+bool nvptx_wait(Lower *l, const IrOp *op);
+bool nvptx_mbarrier(Lower *l, const IrOp *op);
+bool nvptx_people(Lower *l, const IrOp *op);
+// Hooks of the shared code.
+V nvptx_widen(Lower *l, V x, IrDtype d);
+V nvptx_narrow(Lower *l, V x, IrDtype d, IrRound round);
+V nvptx_math(Lower *l, IrMath fn, V x, V y);
+void nvptx_yield(Lower *l, const IrOp *loop, V turn);
+void nvptx_rejoin(Lower *l, const IrOp *op);
+// What they take from each other.
+V nvptx_shfl(Lower *l, const char *mode, V v, V lane); // mode: idx, up, down, bfly
+V nvptx_from_thread(Lower *l, V v);                    // thread 0's, in all threads of the block or partition
+void nvptx_barrier(Lower *l);                          // of the block or partition
+void nvptx_warp_barrier(Lower *l);
+LLVMBasicBlockRef nvptx_begin_one(Lower *l); // what follows is done by thread 0 of the block or partition,
+void nvptx_end_one(Lower *l, LLVMBasicBlockRef all);   // to here; `all` is what begin gave
+V nvptx_clock(Lower *l);                               // nanoseconds
+void nvptx_place_mbarriers(Lower *l, const IrFunc *f); // behind the buffers
+// Ends the thread with a report. What is not known of the word is NULL or 0. The builder is left without a place.
+void nvptx_give_up(Lower *l, V site, AbiReportKind kind, V flag, V seen, V value, uint32_t bytes, AbiCmp cmp);
 const char *nvptx_scope(const IrOp *op); // "cta", "gpu", "sys"
 
 #endif

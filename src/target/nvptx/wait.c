@@ -1,0 +1,498 @@
+// wait: waits with a deadline, signals, peers' addresses and copies to them.
+//
+// A wait looks once, then spins: it sleeps a little longer each turn (to about a microsecond), and every 64 turns it looks at
+// the abort word and the clock. Past the deadline the thread writes a report, raises the abort word and exits: a trap would
+// take the whole context with it. The loads that spin are never volatile, which would change their scope.
+#include "target/nvptx/nvptx.h"
+
+static V u32(const Lower *l, uint64_t v) { return LLVMConstInt(l->i32, v, false); }
+static V u64(const Lower *l, uint64_t v) { return LLVMConstInt(l->i64, v, false); }
+static V as(Lower *l, V x, T t) { return LLVMBuildIntCast2(l->b, x, t, true, ""); }
+static V record_word(Lower *l, T t, uint64_t offset) {
+  return lower_load_at(l, t, l->rank_record, offset, t == l->i32 ? 4 : 8);
+}
+static V site_of(Lower *l, const IrOp *op) {
+  return u32(l, lower_site(l, op, ir_attr_s(op, ATTR_label), NULL));
+}
+// Where an op may leave its scope open it is the widest.
+static const char *wide_scope(const IrOp *op) { return ir_attr(op, ATTR_scope) ? nvptx_scope(op) : "sys"; }
+V nvptx_clock(Lower *l) {
+  return nvptx_asm(l, l->i64, "mov.u64 $0, %globaltimer;", "=l", NULL, 0, ASM_EFFECT);
+}
+
+// ---- the end -------------------------------------------------------------------------------------
+// void ditron.give_up(record, site, kind, flag, seen, value, bytes, cmp): as AbiReport says. Does not return.
+static V give_up_fn(Lower *l) {
+  const char name[] = "ditron.give_up";
+  V fn = LLVMGetNamedFunction(l->mod, name);
+  if (fn) return fn;
+  const T g = l->space[SPACE_global];
+  T params[] = {g, l->i32, l->i32, l->i64, l->i64, l->i64, l->i32, l->i32};
+  fn = LLVMAddFunction(l->mod, name, LLVMFunctionType(l->void_, params, 8, false));
+  LLVMSetLinkage(fn, LLVMInternalLinkage);
+  lower_fn_attrs(l, fn);
+  static const char *const attrs[] = {"noinline", "noreturn", "cold"};
+  for (size_t i = 0; i < DT_COUNTOF(attrs); i++) {
+    const unsigned kind = LLVMGetEnumAttributeKindForName(attrs[i], strlen(attrs[i]));
+    LLVMAddAttributeAtIndex(fn, LLVMAttributeFunctionIndex, LLVMCreateEnumAttribute(l->cx, kind, 0));
+  }
+  const LLVMBasicBlockRef here = lower_here(l);
+  const LLVMMetadataRef loc = l->di ? LLVMGetCurrentDebugLocation2(l->b) : NULL;
+  if (l->di) LLVMSetCurrentDebugLocation2(l->b, NULL);
+  const V save = l->fn;
+  l->fn = fn;
+  const LLVMBasicBlockRef entry = lower_new_block(l, "entry"), claim = lower_new_block(l, "claim"),
+                          write = lower_new_block(l, "write"), out = lower_new_block(l, "out");
+  lower_at(l, entry);
+  const V record = LLVMGetParam(fn, 0);
+  const V report = lower_load_at(l, g, record, offsetof(AbiRank, report), 8);
+  const V abort_word = lower_load_at(l, g, record, offsetof(AbiRank, abort_word), 8);
+  LLVMBuildCondBr(l->b, LLVMBuildIsNotNull(l->b, report, ""), claim, out);
+  lower_at(l, claim);
+  V cas[] = {report, u32(l, ABI_REPORT_EMPTY), u32(l, ABI_REPORT_WRITING)};
+  const V old = nvptx_asm(l, l->i32, "atom.relaxed.sys.global.cas.b32 $0, [$1], $2, $3;", "=r,l,r,r", cas, 3,
+                          ASM_EFFECT);
+  LLVMBuildCondBr(l->b, lower_icmp(l, LLVMIntEQ, old, u32(l, ABI_REPORT_EMPTY)), write, out);
+  lower_at(l, write);
+  static const char *const sregs[] = {"ctaid.x", "ctaid.y", "ctaid.z", "tid.x"};
+  const struct {
+    uint64_t at;
+    V x;
+  } fields[] = {
+      {offsetof(AbiReport, site), LLVMGetParam(fn, 1)},  {offsetof(AbiReport, kind), LLVMGetParam(fn, 2)},
+      {offsetof(AbiReport, flag), LLVMGetParam(fn, 3)},  {offsetof(AbiReport, seen), LLVMGetParam(fn, 4)},
+      {offsetof(AbiReport, value), LLVMGetParam(fn, 5)}, {offsetof(AbiReport, bytes), LLVMGetParam(fn, 6)},
+      {offsetof(AbiReport, cmp), LLVMGetParam(fn, 7)}};
+  for (size_t i = 0; i < DT_COUNTOF(fields); i++)
+    LLVMBuildStore(l->b, fields[i].x, lower_field(l, report, fields[i].at));
+  for (uint64_t i = 0; i < DT_COUNTOF(sregs); i++) {
+    const V x = lower_intrinsic(l, nvptx_text(l, "llvm.nvvm.read.ptx.sreg.%s", sregs[i]), NULL, 0, NULL, 0);
+    LLVMBuildStore(l->b, x, lower_field(l, report, offsetof(AbiReport, pid) + 4 * i));
+  }
+  V done[] = {report, u32(l, ABI_REPORT_DONE)};
+  nvptx_asm(l, l->void_, "st.release.sys.global.b32 [$0], $1;", "l,r", done, 2, ASM_EFFECT);
+  LLVMBuildBr(l->b, out);
+  lower_at(l, out);
+  V raise[] = {abort_word, LLVMBuildIsNotNull(l->b, abort_word, ""), u64(l, 1)};
+  nvptx_asm(l, l->void_, "@$1 st.relaxed.sys.global.b64 [$0], $2;", "l,b,l", raise, 3, ASM_EFFECT);
+  lower_intrinsic(l, "llvm.nvvm.exit", NULL, 0, NULL, 0);
+  LLVMBuildUnreachable(l->b);
+  l->fn = save;
+  lower_at(l, here);
+  if (l->di) LLVMSetCurrentDebugLocation2(l->b, loc);
+  return fn;
+}
+void nvptx_give_up(Lower *l, V site, AbiReportKind kind, V flag, V seen, V value, uint32_t bytes,
+                   AbiCmp cmp) {
+  const V none = u64(l, 0), fn = give_up_fn(l);
+  if (flag && LLVMGetTypeKind(LLVMTypeOf(flag)) == LLVMPointerTypeKind)
+    flag = LLVMBuildPtrToInt(l->b, flag, l->i64, "");
+  V args[] = {l->rank_record,
+              site,
+              u32(l, kind),
+              flag ? flag : none,
+              seen ? as(l, seen, l->i64) : none,
+              value ? as(l, value, l->i64) : none,
+              u32(l, bytes),
+              u32(l, cmp)};
+  LLVMBuildCall2(l->b, LLVMGlobalGetValueType(fn), fn, args, 8, "");
+  LLVMBuildUnreachable(l->b);
+}
+
+// ---- waits -----------------------------------------------------------------------------------------
+// In a spinning loop of which `turn` counts the turns and `since` is when it began: exits the thread where the launch was given
+// up, goes to `late` where the deadline has passed.
+static void check_late(Lower *l, V turn, V since, LLVMBasicBlockRef late) {
+  const LLVMBasicBlockRef look = lower_new_block(l, "look"), gone = lower_new_block(l, "gone"),
+                          clock = lower_new_block(l, "clock"), on = lower_new_block(l, "on");
+  const V now = lower_icmp(l, LLVMIntEQ, lower_and(l, turn, u32(l, 63)), u32(l, 63));
+  LLVMBuildCondBr(l->b, now, look, on);
+  lower_at(l, look);
+  const V word = record_word(l, l->space[SPACE_global], offsetof(AbiRank, abort_word));
+  V args[] = {word, LLVMBuildIsNotNull(l->b, word, ""), u64(l, 0)};
+  const V raised =
+      nvptx_asm(l, l->i64, "@$2 ld.relaxed.sys.global.b64 $0, [$1];", "=l,l,b,0", args, 3, ASM_EFFECT);
+  LLVMBuildCondBr(l->b, lower_icmp(l, LLVMIntNE, raised, u64(l, 0)), gone, clock);
+  lower_at(l, gone);
+  lower_intrinsic(l, "llvm.nvvm.exit", NULL, 0, NULL, 0);
+  LLVMBuildUnreachable(l->b);
+  lower_at(l, clock);
+  const V longest = record_word(l, l->i64, offsetof(AbiRank, deadline_ns));
+  LLVMBuildCondBr(l->b, lower_icmp(l, LLVMIntUGT, lower_sub(l, nvptx_clock(l), since), longest), late, on);
+  lower_at(l, on);
+}
+static void nap(Lower *l, V turn) { // 32, 64, ... 1024 ns
+  V few = lower_bin(l, "llvm.umin", turn, u32(l, 5));
+  V ns = LLVMBuildShl(l->b, u32(l, 32), few, "");
+  lower_intrinsic(l, "llvm.nvvm.nanosleep", NULL, 0, &ns, 1);
+}
+
+// Until look() is true. look and late are given `user`; late ends the thread.
+typedef V (*Look)(Lower *l, void *user);
+static void spin(Lower *l, Look look, void (*too_late)(Lower *l, void *user), void *user, bool sleeps) {
+  l->has_waits = true;
+  const LLVMBasicBlockRef slow = lower_new_block(l, "slow"), again = lower_new_block(l, "again"),
+                          late = lower_new_block(l, "late"), done = lower_new_block(l, "seen");
+  LLVMBuildCondBr(l->b, look(l, user), done, slow);
+  lower_at(l, slow);
+  const V since = nvptx_clock(l);
+  V zero = u32(l, 0);
+  LLVMBasicBlockRef from = lower_here(l);
+  LLVMBuildBr(l->b, again);
+  lower_at(l, again);
+  V turn = LLVMBuildPhi(l->b, l->i32, "");
+  LLVMAddIncoming(turn, &zero, &from, 1);
+  if (sleeps) nap(l, turn);
+  check_late(l, turn, since, late);
+  V next = lower_add(l, turn, u32(l, 1));
+  const V ok = look(l, user);
+  from = lower_here(l);
+  LLVMAddIncoming(turn, &next, &from, 1);
+  LLVMBuildCondBr(l->b, ok, done, again);
+  lower_at(l, late);
+  too_late(l, user);
+  lower_at(l, done);
+}
+
+typedef struct Flag {
+  const IrOp *op;
+  V p, value, site, seen;
+  uint32_t bytes;
+  LLVMIntPredicate predicate;
+  AbiCmp cmp;
+  const char *order, *scope;
+} Flag;
+static V look_at_flag(Lower *l, void *user) {
+  Flag *f = user;
+  f->seen = nvptx_asm(l, LLVMTypeOf(f->value),
+                      nvptx_text(l, "ld.%s.%s.global.b%u $0, [$1];", f->order, f->scope, f->bytes * 8),
+                      f->bytes == 4 ? "=r,l" : "=l,l", &f->p, 1, ASM_EFFECT);
+  return lower_icmp(l, f->predicate, f->seen, f->value);
+}
+static void flag_is_late(Lower *l, void *user) { // what stands there now: read once more
+  Flag *f = user;
+  look_at_flag(l, f);
+  nvptx_give_up(l, f->site, ABI_REPORT_DEADLINE, f->p, f->seen, f->value, f->bytes, f->cmp);
+}
+static void wait_for(Lower *l, const IrOp *op, V p, V n, V value, IrCmp cmp, const char *order) {
+  Flag *f = arena_new(l->arena, Flag);
+  *f = (Flag){
+      .op = op, .p = p, .value = value, .order = order, .scope = wide_scope(op), .site = site_of(l, op)};
+  f->bytes = LLVMGetIntTypeWidth(LLVMTypeOf(value)) / 8;
+  if (f->bytes != 4 && f->bytes != 8)
+    lower_fail(l, op, ST_UNSUPPORTED, "a flag of %u bytes; flags are i32 or i64", f->bytes);
+  f->predicate = lower_wait_cmp(cmp, &f->cmp);
+  if (!n || (LLVMIsAConstantInt(n) && LLVMConstIntGetZExtValue(n) == 1)) {
+    spin(l, look_at_flag, flag_is_late, f, true);
+    return;
+  }
+  n = as(l, n, l->i32);
+  const LLVMBasicBlockRef each = lower_new_block(l, "each"), none = lower_new_block(l, "none");
+  LLVMBuildCondBr(l->b, lower_icmp(l, LLVMIntSGT, n, u32(l, 0)), each, none);
+  lower_at(l, each);
+  LowerLoop loop;
+  lower_loop_begin(l, &loop, n, 0, NULL);
+  f->p = lower_gep(l, LLVMTypeOf(value), p, loop.i);
+  spin(l, look_at_flag, flag_is_late, f, true);
+  lower_loop_end(l, &loop, NULL);
+  LLVMBuildBr(l->b, none);
+  lower_at(l, none);
+}
+
+// ---- mbarriers: words in shared memory ---------------------------------------------------------------
+typedef struct Phase {
+  V p, parity, site;
+} Phase;
+static V look_at_phase(Lower *l, void *user) {
+  const Phase *f = user;
+  const bool tries = l->facts->caps & TARGET_CAP_TMA; // the hardware itself waits a while
+  V args[] = {f->p, f->parity};
+  return nvptx_asm(l, l->i1,
+                   tries ? "mbarrier.try_wait.parity.shared::cta.b64 $0, [$1], $2;"
+                         : "mbarrier.test_wait.parity.shared.b64 $0, [$1], $2;",
+                   "=b,l,r", args, 2, ASM_EFFECT);
+}
+static void phase_is_late(Lower *l, void *user) {
+  const Phase *f = user;
+  nvptx_give_up(l, f->site, ABI_REPORT_DEADLINE, NULL, NULL, f->parity, 8, ABI_NE);
+}
+typedef struct Place {
+  Lower *l;
+  NvptxState *s;
+} Place;
+static bool place_mbarrier(IrOp *op, void *user) {
+  Place *p = user;
+  if (op->kind != OP_mbarrier_alloc) return true;
+  const int32_t stages = ir_result(op, 0)->type->stages;
+  p->l->buffers_end = bits_round_up(p->l->buffers_end, 8);
+  map_setp(&p->s->mbarriers, op, (uintptr_t)p->l->buffers_end);
+  p->l->buffers_end += 8 * (uint64_t)(stages > 1 ? stages : 1);
+  return true;
+}
+void nvptx_place_mbarriers(Lower *l, const IrFunc *f) {
+  Place p = {l, l->own};
+  map_init(&p.s->mbarriers, l->arena);
+  ir_walk(f->body, place_mbarrier, &p);
+}
+static void lower_mbarrier_alloc(Lower *l, const IrOp *op) {
+  const NvptxState *s = l->own;
+  uint64_t at = 0;
+  map_get(&s->mbarriers, (uint64_t)(uintptr_t)op, &at);
+  const int32_t stages = ir_result(op, 0)->type->stages > 1 ? ir_result(op, 0)->type->stages : 1;
+  const V first = nvptx_shared_at(l, at);
+  const LLVMBasicBlockRef all = nvptx_begin_one(l);
+  for (int32_t i = 0; i < stages; i++) {
+    V args[] = {lower_field(l, first, 8 * (uint64_t)i), u32(l, (uint64_t)ir_attr_i(op, ATTR_count))};
+    nvptx_asm(l, l->void_, "mbarrier.init.shared.b64 [$0], $1;", "l,r", args, 2, ASM_EFFECT);
+  }
+  if (l->facts->caps & TARGET_CAP_TMA) nvptx_asm(l, l->void_, "fence.proxy.async;", "", NULL, 0, ASM_EFFECT);
+  nvptx_end_one(l, all);
+  nvptx_barrier(l);
+  lower_result(l, op, first);
+}
+bool nvptx_mbarrier(Lower *l, const IrOp *op) {
+  if (op->kind == OP_mbarrier_alloc) {
+    lower_mbarrier_alloc(l, op);
+    return true;
+  }
+  if (op->kind != OP_mbarrier_arrive && op->kind != OP_mbarrier_expect && op->kind != OP_mbarrier_wait)
+    return false;
+  const V p = lower_gep(l, l->i64, lower_operand(l, op, 0), lower_operand(l, op, 1));
+  if (op->kind == OP_mbarrier_wait) {
+    Phase f = {p, lower_operand(l, op, 2), site_of(l, op)};
+    spin(l, look_at_phase, phase_is_late, &f, false);
+  } else if (op->kind == OP_mbarrier_arrive) {
+    V args[] = {p};
+    nvptx_asm(l, l->i64, "mbarrier.arrive.shared.b64 $0, [$1];", "=l,l", args, 1, ASM_EFFECT);
+  } else {
+    if (!(l->facts->caps & TARGET_CAP_TMA))
+      lower_fail(l, op, ST_UNSUPPORTED, "%s has no barriers that count bytes", l->facts->cpu);
+    V args[] = {p, lower_operand(l, op, 2)};
+    nvptx_asm(l, l->void_, "mbarrier.arrive.expect_tx.shared.b64 _, [$0], $1;", "l,r", args, 2, ASM_EFFECT);
+  }
+  return true;
+}
+
+// A loop of the program's own that may be polling: the first turn notes the time.
+void nvptx_yield(Lower *l, const IrOp *loop, V turn) {
+  l->has_waits = true;
+  const V slot = lower_alloca(l, l->i64, 8);
+  const LLVMBasicBlockRef first = lower_new_block(l, "first"), on = lower_new_block(l, "polls"),
+                          late = lower_new_block(l, "late"), next = lower_new_block(l, "next");
+  LLVMBuildCondBr(l->b, lower_icmp(l, LLVMIntEQ, turn, u32(l, 0)), first, on);
+  lower_at(l, first);
+  LLVMBuildStore(l->b, nvptx_clock(l), slot);
+  LLVMBuildBr(l->b, on);
+  lower_at(l, on);
+  check_late(l, turn, LLVMBuildLoad2(l->b, l->i64, slot, ""), late);
+  LLVMBuildBr(l->b, next);
+  lower_at(l, late);
+  nvptx_give_up(l, site_of(l, loop), ABI_REPORT_DEADLINE, NULL, NULL, NULL, 0, ABI_EQ);
+  lower_at(l, next);
+}
+
+// ---- peers ---------------------------------------------------------------------------------------
+// p as rank sees it: the first segment that holds p tells.
+static V symm_at(Lower *l, V p, V rank, V site) {
+  rank = as(l, rank, l->i64);
+  const V at = LLVMBuildPtrToInt(l->b, p, l->i64, "");
+  const LLVMBasicBlockRef ranked = lower_new_block(l, "ranked"), each = lower_new_block(l, "each"),
+                          found = lower_new_block(l, "found"), next = lower_new_block(l, "next"),
+                          bad = lower_new_block(l, "bad");
+  LLVMBuildCondBr(l->b, lower_icmp(l, LLVMIntULT, rank, LLVMBuildZExt(l->b, l->world, l->i64, "")), ranked,
+                  bad);
+  lower_at(l, ranked);
+  const V n = record_word(l, l->i32, offsetof(AbiRank, nsegments));
+  const V segments = record_word(l, l->space[SPACE_global], offsetof(AbiRank, segments));
+  LLVMBuildCondBr(l->b, lower_icmp(l, LLVMIntNE, n, u32(l, 0)), each, bad);
+  lower_at(l, each);
+  V i = LLVMBuildPhi(l->b, l->i32, ""), zero = u32(l, 0);
+  LLVMBasicBlockRef from = ranked;
+  LLVMAddIncoming(i, &zero, &from, 1);
+  const V wide = LLVMBuildZExt(l->b, i, l->i64, "");
+  const V s = lower_gep(l, l->i8, segments, lower_mul(l, wide, u64(l, sizeof(AbiSegment))));
+  const V off = lower_sub(l, at, lower_load_at(l, l->i64, s, offsetof(AbiSegment, base), 8));
+  const V in = lower_icmp(l, LLVMIntULT, off, lower_load_at(l, l->i64, s, offsetof(AbiSegment, bytes), 8));
+  LLVMBuildCondBr(l->b, in, found, next);
+  lower_at(l, next);
+  V after = lower_add(l, i, u32(l, 1));
+  from = next;
+  LLVMAddIncoming(i, &after, &from, 1);
+  LLVMBuildCondBr(l->b, lower_icmp(l, LLVMIntULT, after, n), each, bad);
+  lower_at(l, bad);
+  nvptx_give_up(l, site, ABI_REPORT_BAD_PEER, at, NULL, rank, 0, ABI_EQ);
+  lower_at(l, found);
+  const V peers = lower_load_at(l, l->space[SPACE_global], s, offsetof(AbiSegment, peer_base), 8);
+  V base = LLVMBuildLoad2(l->b, l->i64, lower_gep(l, l->i64, peers, rank), "");
+  lower_align(base, 8);
+  return LLVMBuildIntToPtr(l->b, lower_add(l, off, base), LLVMTypeOf(p), "");
+}
+
+// Sets or adds to a word, after everything that this thread has done or knows of.
+static void publish(Lower *l, const IrOp *op, V p, V value, const char *order) {
+  const uint32_t bytes = LLVMGetIntTypeWidth(LLVMTypeOf(value)) / 8;
+  if (bytes != 4 && bytes != 8)
+    lower_fail(l, op, ST_UNSUPPORTED, "a signal of %u bytes; words are i32 or i64", bytes);
+  const bool add = ir_attr_i(op, ATTR_sigop) == SIGOP_add;
+  V args[] = {p, value};
+  nvptx_asm(l, l->void_,
+            nvptx_text(l, add ? "red.%s.%s.global.add.u%u [$0], $1;" : "st.%s.%s.global.b%u [$0], $1;", order,
+                       wide_scope(op), bytes * 8),
+            bytes == 4 ? "l,r" : "l,l", args, 2, ASM_EFFECT);
+}
+static const char *release_or_relaxed(const IrOp *op) {
+  return ir_attr_i(op, ATTR_order) == ORDER_relaxed ? "relaxed" : "release";
+}
+static void lower_release(Lower *l, const IrOp *op) {
+  const V pe = lower_operand(l, op, 2);
+  nvptx_barrier(l); // what the others did comes before
+  const LLVMBasicBlockRef all = nvptx_begin_one(l);
+  V p = lower_operand(l, op, 0);
+  if (pe) p = symm_at(l, p, pe, site_of(l, op));
+  publish(l, op, p, lower_operand(l, op, 1), "release");
+  nvptx_end_one(l, all);
+  nvptx_warp_barrier(l);
+}
+static void lower_acquire(Lower *l, const IrOp *op) {
+  const IrAttr *cmp = ir_attr(op, ATTR_cmp);
+  const LLVMBasicBlockRef all = nvptx_begin_one(l);
+  wait_for(l, op, lower_operand(l, op, 0), NULL, lower_operand(l, op, 1), cmp ? (IrCmp)cmp->i : CMP_sge,
+           "acquire");
+  nvptx_end_one(l, all);
+  nvptx_barrier(l);
+}
+
+// ---- copies --------------------------------------------------------------------------------------
+// void ditron.copy(dst, src, bytes, first, step): thread `first` of `step` that copy together; 16 bytes at a time where both lie so.
+static V copy_fn(Lower *l) {
+  const char name[] = "ditron.copy";
+  V fn = LLVMGetNamedFunction(l->mod, name);
+  if (fn) return fn;
+  const T g = l->space[SPACE_global];
+  T params[] = {g, g, l->i64, l->i64, l->i64};
+  fn = LLVMAddFunction(l->mod, name, LLVMFunctionType(l->void_, params, 5, false));
+  LLVMSetLinkage(fn, LLVMInternalLinkage);
+  lower_fn_attrs(l, fn);
+  const LLVMBasicBlockRef here = lower_here(l);
+  const LLVMMetadataRef loc = l->di ? LLVMGetCurrentDebugLocation2(l->b) : NULL;
+  if (l->di) LLVMSetCurrentDebugLocation2(l->b, NULL);
+  const V save = l->fn;
+  l->fn = fn;
+  lower_at(l, lower_new_block(l, "entry"));
+  const V dst = LLVMGetParam(fn, 0), src = LLVMGetParam(fn, 1), bytes = LLVMGetParam(fn, 2),
+          first = LLVMGetParam(fn, 3), step = LLVMGetParam(fn, 4);
+  const V both =
+      lower_or(l, LLVMBuildPtrToInt(l->b, dst, l->i64, ""), LLVMBuildPtrToInt(l->b, src, l->i64, ""));
+  const V aligned = lower_icmp(l, LLVMIntEQ, lower_and(l, both, u64(l, 15)), u64(l, 0));
+  const V wide_end = lower_sel(l, aligned, lower_and(l, bytes, u64(l, (uint64_t)-16)), u64(l, 0));
+  V start = u64(l, 0);
+  for (int w = 0; w < 2; w++) { // the wide part, then the rest by bytes
+    const uint32_t each = w ? 1 : 16;
+    const T t = w ? l->i8 : LLVMVectorType(l->i32, 4);
+    const V end = w ? bytes : wide_end;
+    const LLVMBasicBlockRef pre = lower_here(l), test = lower_new_block(l, "test"),
+                            body = lower_new_block(l, "body"), out = lower_new_block(l, "out");
+    V i0 = lower_add(l, start, lower_mul(l, first, u64(l, each)));
+    LLVMBasicBlockRef from = pre;
+    LLVMBuildBr(l->b, test);
+    lower_at(l, test);
+    V i = LLVMBuildPhi(l->b, l->i64, "");
+    LLVMAddIncoming(i, &i0, &from, 1);
+    LLVMBuildCondBr(l->b, lower_icmp(l, LLVMIntULT, i, end), body, out);
+    lower_at(l, body);
+    const V x = LLVMBuildLoad2(l->b, t, lower_gep(l, l->i8, src, i), "");
+    lower_align(x, each);
+    lower_align(LLVMBuildStore(l->b, x, lower_gep(l, l->i8, dst, i)), each);
+    V next = lower_add(l, i, lower_mul(l, step, u64(l, each)));
+    from = body;
+    LLVMAddIncoming(i, &next, &from, 1);
+    LLVMBuildBr(l->b, test);
+    lower_at(l, out);
+    start = wide_end;
+  }
+  LLVMBuildRetVoid(l->b);
+  l->fn = save;
+  lower_at(l, here);
+  if (l->di) LLVMSetCurrentDebugLocation2(l->b, loc);
+  return fn;
+}
+static void together(Lower *l, IrGroup g) {
+  if (g == GROUP_warp) nvptx_warp_barrier(l);
+  if (g == GROUP_block) nvptx_barrier(l);
+}
+static void lower_copy(Lower *l, const IrOp *op) {
+  const IrGroup g = (IrGroup)ir_attr_i(op, ATTR_group);
+  const V pe = lower_operand(l, op, op->kind == OP_put_signal ? 5 : 3), site = site_of(l, op);
+  V dst = lower_operand(l, op, 0), src = lower_operand(l, op, 1), bytes = lower_operand(l, op, 2);
+  if (op->kind == OP_get)
+    src = symm_at(l, src, pe, site);
+  else
+    dst = symm_at(l, dst, pe, site);
+  const V tid = nvptx_tid(l);
+  const V first = g == GROUP_thread ? u32(l, 0) : g == GROUP_warp ? lower_and(l, tid, u32(l, 31)) : tid;
+  const uint32_t step = g == GROUP_thread ? 1 : g == GROUP_warp ? 32 : nvptx_threads(l);
+  const V fn = copy_fn(l);
+  together(l, g); // the source is complete
+  V args[] = {dst, src, as(l, bytes, l->i64), LLVMBuildZExt(l->b, first, l->i64, ""), u64(l, step)};
+  LLVMBuildCall2(l->b, LLVMGlobalGetValueType(fn), fn, args, 5, "");
+  together(l, g);
+  if (op->kind != OP_put_signal) return;
+  const LLVMBasicBlockRef one = lower_new_block(l, "one"), all = lower_new_block(l, "all");
+  LLVMBuildCondBr(l->b, lower_icmp(l, LLVMIntEQ, first, u32(l, 0)), one, all);
+  lower_at(l, one);
+  publish(l, op, symm_at(l, lower_operand(l, op, 3), pe, site), lower_operand(l, op, 4), "release");
+  nvptx_end_one(l, all);
+  if (g != GROUP_thread) nvptx_warp_barrier(l);
+}
+
+// ---- ops -----------------------------------------------------------------------------------------
+static void lower_wait(Lower *l, const IrOp *op) {
+  const char *order = ir_attr_i(op, ATTR_order) == ORDER_relaxed ? "relaxed" : "acquire";
+  wait_for(l, op, lower_operand(l, op, 0), lower_operand(l, op, 1), lower_operand(l, op, 2),
+           (IrCmp)ir_attr_i(op, ATTR_cmp), order);
+}
+static void lower_signal(Lower *l, const IrOp *op) {
+  const V p = symm_at(l, lower_operand(l, op, 0), lower_operand(l, op, 2), site_of(l, op));
+  publish(l, op, p, lower_operand(l, op, 1), release_or_relaxed(op));
+}
+// What happens once a program is done by thread 0, after what the others did before and before what they do next.
+static void once_or_each(Lower *l, const IrOp *op, void (*lower)(Lower *l, const IrOp *op)) {
+  if (ir_op_executor(op) != EXEC_PROGRAM) {
+    lower(l, op);
+    return;
+  }
+  nvptx_barrier(l);
+  const LLVMBasicBlockRef all = nvptx_begin_one(l);
+  lower(l, op);
+  nvptx_end_one(l, all);
+  nvptx_barrier(l);
+}
+
+bool nvptx_wait(Lower *l, const IrOp *op) {
+  switch (op->kind) {
+  case OP_wait: once_or_each(l, op, lower_wait); return true;
+  case OP_signal: once_or_each(l, op, lower_signal); return true;
+  case OP_put:
+  case OP_get:
+  case OP_put_signal: once_or_each(l, op, lower_copy); return true;
+  case OP_acquire: lower_acquire(l, op); return true;
+  case OP_release: lower_release(l, op); return true;
+  case OP_symm_at:
+    lower_result(l, op, symm_at(l, lower_operand(l, op, 0), lower_operand(l, op, 1), site_of(l, op)));
+    return true;
+  case OP_put_fence: nvptx_asm(l, l->void_, "fence.acq_rel.sys;", "", NULL, 0, ASM_EFFECT); return true;
+  case OP_put_quiet: nvptx_asm(l, l->void_, "fence.sc.sys;", "", NULL, 0, ASM_EFFECT); return true;
+  case OP_team_barrier:
+    lower_fail(l, op, ST_UNSUPPORTED, "barriers of all ranks are not supported inside a GPU kernel");
+  case OP_timer: {
+    V x = as(l, nvptx_clock(l), lower_type(l, ir_result(op, 0)->type));
+    if (!ir_type_is_thread(ir_result(op, 0)->type)) x = nvptx_from_thread(l, x);
+    lower_result(l, op, x);
+    return true;
+  }
+  case OP_smid:
+    lower_result(l, op, nvptx_asm(l, l->i32, "mov.u32 $0, %smid;", "=r", NULL, 0, ASM_EFFECT));
+    return true;
+  default: return false;
+  }
+}
