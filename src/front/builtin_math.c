@@ -263,7 +263,6 @@ Value *bi_libdevice(Lower *L, Call *c) { // x y?
                              front_why_of(x, y));
   case LD_fmod: return op2(L, AOP_Mod, x, y, loc);
   case LD_rcp: return op2(L, AOP_Div, num(L, 1), x, loc);
-  case LD_erfc: return op2(L, AOP_Sub, num(L, 1), front_math_call(L, MATH_FN_erf, x, loc), loc);
   case LD_hypot:
     return front_math_call(L, MATH_FN_sqrt,
                            op2(L, AOP_Add, op2(L, AOP_Mul, x, x, loc), op2(L, AOP_Mul, y, y, loc), loc), loc);

@@ -448,6 +448,20 @@ Value *bi_atomic_cas(Lower *L, Call *c) { // pointer cmp val sem? scope?
 }
 
 // ---- tensor descriptors ------------------------------------------------------------------------------------
+// The descriptor for an access here; one whose parts control flow chose is made on the spot.
+static IrValue *desc_ir(Lower *L, const Desc *d, Loc loc) {
+  if (d->ir) return d->ir;
+  IrValue *ops[1 + 2 * IR_MAX_RANK] = {d->base->rt.ir};
+  for (int i = 0; i < d->rank; i++) {
+    ops[1 + i] = d->shape[i]->rt.ir;
+    ops[1 + d->rank + i] = d->strides[i]->rt.ir;
+  }
+  const IrType *it = ir_type_desc(L->f->ctx, front_dtypes[d->elem->dt].ir, d->rank, d->block);
+  IrOp *op = ir_build(front_at(L, loc), OP_make_desc, 1 + 2 * (uint32_t)d->rank, ops, 1, &it, 0);
+  ir_set_attr_i(op, ATTR_pad, d->nan ? PAD_nan : PAD_zero);
+  return ir_result(op, 0);
+}
+
 Value *bi_make_desc(Lower *L, Call *c) { // base shape strides block_shape padding_option?
   Front *f = L->f;
   Value *base = c->v[0];
@@ -471,15 +485,9 @@ Value *bi_make_desc(Lower *L, Call *c) { // base shape strides block_shape paddi
   if (ir_const_int(d->strides[d->rank - 1]->rt.ir, &last) && last != 1)
     return front_err(L, c->at[2], "the last stride of a tensor descriptor must be 1, not %lld",
                      (long long)last);
-  IrValue *ops[11] = {base->rt.ir};
-  for (int i = 0; i < d->rank; i++) {
-    ops[1 + i] = d->shape[i]->rt.ir;
-    ops[1 + d->rank + i] = d->strides[i]->rt.ir;
-  }
-  const IrType *it = ir_type_desc(f->ctx, front_dtypes[d->elem->dt].ir, d->rank, d->block);
-  IrOp *op = ir_build(front_at(L, c->loc), OP_make_desc, 1 + 2 * (uint32_t)d->rank, ops, 1, &it, 0);
-  ir_set_attr_i(op, ATTR_pad, strcmp(pad, "nan") ? PAD_zero : PAD_nan);
-  d->ir = ir_result(op, 0);
+  d->base = base;
+  d->nan = !strcmp(pad, "nan");
+  d->ir = desc_ir(L, d, c->loc);
   Value *v = val_new(f, VAL_DESC);
   v->desc = d;
   return v;
@@ -517,7 +525,7 @@ Value *bi_desc_load(Lower *L, Call *c) { // desc offsets
   if (!d) return f->poison;
   const int n = desc_offsets(L, c, 1, d, ops + 1);
   if (n < 0) return f->poison;
-  ops[0] = d->ir;
+  ops[0] = desc_ir(L, d, c->loc);
   const Type *t = type_tile(f, d->elem, d->rank, d->block);
   const IrType *it = front_ir_of(f, t);
   IrOp *op = ir_build(front_at(L, c->loc), OP_desc_load, 1 + (uint32_t)n, ops, 1, &it, 0);
@@ -540,7 +548,7 @@ Value *bi_desc_store(Lower *L, Call *c) { // desc offsets value; data: 0 store, 
     return front_err(L, c->at[2], "%s cannot be stored", val_kind_text(f, c->v[2]));
   const Value *v = desc_value(L, c, 2, d);
   if (v->kind != VAL_RT) return f->poison;
-  ops[0] = d->ir;
+  ops[0] = desc_ir(L, d, c->loc);
   ops[1] = v->rt.ir;
   const int what = c->row->data;
   const int rmw = what ? rmw_of(what - 1, d->elem) : 0;

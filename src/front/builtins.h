@@ -63,7 +63,6 @@ enum {
   LD_ffs,
   LD_rcp,
   LD_silu,
-  LD_erfc,
   LD_hypot,
   LD_signbit
 };

@@ -135,12 +135,16 @@ typedef struct BlockPtr { // leaves, in this order: base, shape[], strides[], of
   int order[IR_MAX_RANK];
 } BlockPtr;
 
-typedef struct Desc { // leaves: the descriptor, then sizes and strides where known
-  IrValue *ir;
+// Leaves: one made in the kernel is its base, sizes and strides, so that control flow can choose them and it is made anew
+// behind; one of the host is the descriptor itself.
+typedef struct Desc {
+  IrValue *ir; // NULL: to be made where it is used
+  Value *base; // NULL: made by the host
+  bool nan;    // what lies outside reads as NaN
   const Elem *elem;
   int rank;
   int32_t block[IR_MAX_RANK];
-  Value *shape[IR_MAX_RANK], *strides[IR_MAX_RANK]; // NULL: made by the host, not known here
+  Value *shape[IR_MAX_RANK], *strides[IR_MAX_RANK]; // NULL where base is
 } Desc;
 
 typedef struct Smem { // leaf: the offset
@@ -228,6 +232,7 @@ typedef struct Global { // one way a module-level name is bound; later ones firs
   const Node *stmt; // the whole statement
   int item;         // GLOBAL_EXPR: index into a tuple target, or -1
   Value *value;     // evaluated, or NULL
+  Value *certain;   // the same for a condition: opaque where it is not known which binding Python sees
   bool busy;        // being evaluated
   bool constexpr_;  // annotated tl.constexpr
   const Guard *guard;
@@ -277,6 +282,7 @@ struct Front {
   ModFile *files, *main;
   int nfiles, star_depth;
   int quiet; // errors are swallowed: module-level code of the host
+  int deciding; // evaluating conditions of modules
   Instance *instances;
   Map builtins;      // Str "module.name" to Builtin
   Map libs;          // Str to Value

@@ -69,10 +69,7 @@ static bool unify_into(Lower *L, Side *a, Value *x, Side *b, Value *y, Value **u
     if (x->desc->rank != y->desc->rank || x->desc->elem != y->desc->elem ||
         memcmp(x->desc->block, y->desc->block, sizeof(int32_t) * (size_t)x->desc->rank))
       return false;
-    for (int i = 0; i < x->desc->rank; i++)
-      if (!x->desc->shape[i] != !y->desc->shape[i] || !x->desc->strides[i] != !y->desc->strides[i])
-        return false;
-    return true;
+    return !x->desc->base == !y->desc->base && x->desc->nan == y->desc->nan;
   default: return val_equal(x, y);
   }
 }
@@ -672,8 +669,11 @@ static Cont *lower_stmt(Lower *L, const Node *n, Cont *rest) {
   case AST_Return: lower_return(L, n); return cont_end(rest);
   case AST_Break:
   case AST_Continue: return leave_loop(L, n, rest);
-  case AST_Pass:
-  case AST_Global: return rest;
+  case AST_Pass: return rest;
+  case AST_Global:
+    front_err_hint(L, n->loc, "return the value, or store it through a pointer",
+                   "a kernel cannot change names of the file: global is not supported");
+    return rest;
   case AST_Assert: lower_assert(L, n); return rest;
   case AST_Raise: {
     const Node *e = n->a && n->a->kind == AST_Call && n->a->list.len ? n->a->list.data[0] : NULL;

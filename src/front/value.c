@@ -266,8 +266,8 @@ char *val_signature(Front *f, const Value *v) {
     return arena_printf(f->a, "%s)", s);
   }
   case VAL_DESC: {
-    char *s = arena_printf(f->a, "D%s%s(", elem_text(f, v->desc->elem),
-                           front_shape_text(f, v->desc->rank, v->desc->block));
+    char *s = arena_printf(f->a, "D%c%s%s(", v->desc->base ? v->desc->nan ? 'n' : 'z' : 'h',
+                           elem_text(f, v->desc->elem), front_shape_text(f, v->desc->rank, v->desc->block));
     for (int i = 0; i < v->desc->rank; i++)
       s = arena_printf(f->a, "%s%s,%s;", s, v->desc->shape[i] ? val_signature(f, v->desc->shape[i]) : "?",
                        v->desc->strides[i] ? val_signature(f, v->desc->strides[i]) : "?");
@@ -303,7 +303,10 @@ void val_leaves(Front *f, const Value *v, LeafVec *out) {
     for (int i = 0; i < v->bp->rank; i++) val_leaves(f, v->bp->offsets[i], out);
     break;
   case VAL_DESC:
-    leaf_push(f, out, v->desc->ir, NULL, NULL);
+    if (v->desc->base)
+      val_leaves(f, v->desc->base, out);
+    else
+      leaf_push(f, out, v->desc->ir, NULL, NULL);
     for (int i = 0; i < v->desc->rank; i++)
       if (v->desc->shape[i]) val_leaves(f, v->desc->shape[i], out);
     for (int i = 0; i < v->desc->rank; i++)
@@ -353,11 +356,18 @@ Value *val_rebuild(Front *f, const Value *like, const Leaf *leaves, uint32_t *at
   }
   case VAL_DESC: {
     Desc *d = arena_copy(f->a, like->desc, sizeof *d);
-    d->ir = leaves[(*at)++].ir;
-    for (int i = 0; i < d->rank; i++)
-      if (d->shape[i]) d->shape[i] = val_rebuild(f, d->shape[i], leaves, at);
-    for (int i = 0; i < d->rank; i++)
-      if (d->strides[i]) d->strides[i] = val_rebuild(f, d->strides[i], leaves, at);
+    if (!d->base) {
+      d->ir = leaves[(*at)++].ir;
+    } else {
+      bool same = leaves[*at].ir == d->base->rt.ir;
+      d->base = val_rebuild(f, d->base, leaves, at);
+      for (int i = 0; i < 2 * d->rank; i++) {
+        Value **part = i < d->rank ? &d->shape[i] : &d->strides[i - d->rank];
+        same &= leaves[*at].ir == (*part)->rt.ir;
+        *part = val_rebuild(f, *part, leaves, at);
+      }
+      if (!same) d->ir = NULL;
+    }
     Value *v = val_new(f, VAL_DESC);
     v->desc = d;
     return v;
