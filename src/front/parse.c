@@ -100,6 +100,26 @@ static const Str *text_of(Conv *c, TSNode n) {
   return str_intern(c->strings, c->text + b, e - b);
 }
 
+static void not_python(Conv *c, TSNode ts, const char *what) {
+  if (!c->failed) diag(c->d, DIAG_ERROR, loc_of(c, ts), "syntax error: %s", what);
+  c->failed = true;
+}
+
+// An identifier. Where no keyword can stand, the grammar takes it for a name; Python does not.
+static const Str *name_of(Conv *c, TSNode ts) {
+  static const char *const keywords[] = {
+      "False", "None",     "True",  "and",    "as",   "assert", "async",  "await",    "break",
+      "class", "continue", "def",   "del",    "elif", "else",   "except", "for",      "finally",
+      "from",  "global",   "if",    "import", "in",   "is",     "lambda", "nonlocal", "not",
+      "or",    "pass",     "raise", "return", "try",  "while",  "with",   "yield"};
+  const Str *s = text_of(c, ts);
+  if (s->len < 2 || s->len > 8) return s;
+  for (size_t i = 0; i < DT_COUNTOF(keywords); i++)
+    if (!strcmp(s->s, keywords[i]))
+      not_python(c, ts, arena_printf(c->a, "'%s' is a word of the language and cannot stand here", s->s));
+  return s;
+}
+
 static bool text_is(const Conv *c, TSNode n, const char *s) {
   const uint32_t b = ts_node_start_byte(n), e = ts_node_end_byte(n);
   return strlen(s) == e - b && !memcmp(c->text + b, s, e - b);
@@ -123,6 +143,24 @@ static const Kid *kid_by_field(const Kids *k, TsField f) {
 static Node *expr_by_field(Conv *c, const Kids *k, TsField f) {
   const Kid *kid = kid_by_field(k, f);
   return kid ? conv_expr(c, kid->ts) : NULL;
+}
+
+// The grammar binds a star closer than anything: *a.b is (*a).b to it. Here it goes around n, whose first part it is.
+static Node *star_outside(Node *n) {
+  Node *star = n->a;
+  if (!star || star->kind != AST_Star) return n;
+  n->a = star->a;
+  n->loc.col = n->a->loc.col;
+  star->loc.end_col = n->loc.end_col;
+  star->a = star_outside(n);
+  return star;
+}
+
+static Node *operand_by_field(Conv *c, const Kids *k, TsField f) {
+  const Kid *kid = kid_by_field(k, f);
+  Node *n = kid ? conv_expr(c, kid->ts) : NULL;
+  if (n && n->kind == AST_Star) not_python(c, kid->ts, "an operand cannot be unpacked with *");
+  return n;
 }
 
 static void named_exprs(Conv *c, const Kids *k, NodeVec *out) {
@@ -400,7 +438,7 @@ static Node *conv_call(Conv *c, TSNode ts) {
     conv_args(c, args->ts, &n->list, &n->list2);
   else if (args)
     vec_push(c->a, &n->list, conv_expr(c, args->ts)); // f(x for x in y)
-  return n;
+  return star_outside(n);
 }
 
 static Node *conv_slice(Conv *c, TSNode ts) {
@@ -428,7 +466,7 @@ static Node *conv_subscript(Conv *c, TSNode ts) {
     else if (!k.v.data[i].named && text_is(c, k.v.data[i].ts, ","))
       n->op = 1;
   }
-  return n;
+  return star_outside(n);
 }
 
 static void conv_params_into(Conv *c, TSNode ts, NodeVec *out);
@@ -494,7 +532,7 @@ static Node *conv_expr_inner(Conv *c, TSNode ts) {
   switch (kind) {
   case TS_identifier: {
     Node *n = node_new(c, AST_Name, ts);
-    n->name = text_of(c, ts);
+    n->name = name_of(c, ts);
     return n;
   }
   case TS_integer: return conv_int(c, ts);
@@ -531,8 +569,8 @@ static Node *conv_expr_inner(Conv *c, TSNode ts) {
     const Kid *name = kid_by_field(&k, TF_attribute);
     Node *n = node_new(c, AST_Attr, ts);
     n->a = expr_by_field(c, &k, TF_object);
-    n->name = name ? text_of(c, name->ts) : str_cstr(c->strings, "");
-    return n;
+    n->name = name ? name_of(c, name->ts) : str_cstr(c->strings, "");
+    return star_outside(n);
   }
   case TS_subscript: return conv_subscript(c, ts);
   case TS_slice: return conv_slice(c, ts);
@@ -552,14 +590,14 @@ static Node *conv_expr_inner(Conv *c, TSNode ts) {
     const Kid *op = kid_by_field(&k, TF_operator);
     Node *n = node_new(c, kind == TS_binary_operator ? AST_Binary : AST_BoolOp, ts);
     n->a = expr_by_field(c, &k, TF_left);
-    n->b = expr_by_field(c, &k, TF_right);
+    n->b = operand_by_field(c, &k, TF_right);
     const int o = !op                          ? -1
                   : kind == TS_binary_operator ? binary_op_of(c, op->ts)
                   : text_is(c, op->ts, "and")  ? AOP_And
                                                : AOP_Or;
     if (o < 0) return node_other(c, ts, "this operator");
     n->op = (uint8_t)o;
-    return n;
+    return star_outside(n);
   }
   case TS_comparison_operator: return conv_compare(c, ts);
   case TS_conditional_expression: {
@@ -624,7 +662,7 @@ static Node *conv_param(Conv *c, TSNode ts, TsKind kind) {
   const Kids k = kids_of(c, ts);
   const Kid *name = NULL;
   switch (kind) {
-  case TS_identifier: p->name = text_of(c, ts); return p;
+  case TS_identifier: p->name = name_of(c, ts); return p;
   case TS_typed_parameter:
     for (uint32_t i = 0; i < k.v.len && !name; i++)
       if (k.v.data[i].named && k.v.data[i].field != TF_type) name = &k.v.data[i];
@@ -687,7 +725,10 @@ static Node *conv_funcdef(Conv *c, TSNode ts) {
   Node *n = node_new(c, AST_FuncDef, ts);
   const Kid *name = kid_by_field(&k, TF_name), *params = kid_by_field(&k, TF_parameters),
             *body = kid_by_field(&k, TF_body);
-  n->name = name ? text_of(c, name->ts) : str_cstr(c->strings, "");
+  n->name = name ? name_of(c, name->ts) : str_cstr(c->strings, "");
+  for (uint32_t i = 0; i < k.v.len; i++)
+    if (!strcmp(ts_node_type(k.v.data[i].ts), "type_parameter"))
+      not_python(c, k.v.data[i].ts, "type parameters of functions are not supported");
   if (params) conv_params_into(c, params->ts, &n->list);
   n->a = expr_by_field(c, &k, TF_return_type);
   if (body) conv_block(c, body->ts, &n->list2);

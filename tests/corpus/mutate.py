@@ -35,8 +35,8 @@ BATCH = 200  # mutants of one child
 # What a diagnostic looks like: a place, and a sentence. Words that are ours and not the reader's are bugs.
 PLACE = re.compile(r"^\S.*?:\d+:\d+: error: \S.{4,}", re.M)
 OURS = re.compile(r"internal error|\bverif(y|ier)\b|after pass|\bLLVM ERROR\b|assert(ion)? .*failed at .*\.c\b|\bplaced stage\b", re.I)
-# Arguments that do not fit the parameters have no line in the file where the launch is not in it.
-ARGUMENTS = ("INVALID",)
+# Arguments that do not fit the parameters, and a kernel that is not there, have no line.
+ARGUMENTS = ("INVALID", "NOT_FOUND")
 
 
 def kernels(filters=()):
@@ -285,6 +285,8 @@ def refusal(text):
         try:
             compile(text, "kernel", "exec")
         except (SyntaxError, ValueError) as e:
+            if "prior to global declaration" in str(e) or "outside function" in str(e):
+                return ""  # about meaning, and refused by meaning where a kernel gets there
             return f"{type(e).__name__}: {e}"
     return ""
 
