@@ -56,7 +56,7 @@ LLVM_CONFIG ?= llvm-config-22
 LLVM_CFLAGS := -isystem $(shell $(LLVM_CONFIG) --includedir 2>/dev/null)
 LLVM_PARTS  := passes bitreader bitwriter $(foreach t,x86 nvptx amdgpu,$(if $(wildcard src/target/$(t)/*.c),$(t)))
 LLVM_STATIC  = $(shell $(LLVM_CONFIG) --link-static --libs $(LLVM_PARTS)) \
-  $(filter-out %z3.so -lxml2,$(shell $(LLVM_CONFIG) --link-static --system-libs $(LLVM_PARTS))) \
+  $(patsubst -lz%,-l:libz%.a,$(filter-out %z3.so -lxml2,$(shell $(LLVM_CONFIG) --link-static --system-libs $(LLVM_PARTS)))) \
   -Wl,-Bstatic -lstdc++ -Wl,-Bdynamic -static-libgcc
 LLVM_LIBS   := -L$(shell $(LLVM_CONFIG) --libdir 2>/dev/null) $(if $(STATIC),$(LLVM_STATIC),-lLLVM-22)
 endif
@@ -75,7 +75,7 @@ LIBS    := $(B)/libditron-rt.a $(B)/libditron-rt.so $(B)/libditron.a $(B)/libdit
 PROGRAM := $(if $(CLI_SRC),$(B)/ditron)
 UNITS   := $(patsubst tests/unit/%.c,$(B)/tests/%,$(UNIT_SRC))
 
-.PHONY: all lib units objs bench-interp bench-launch help setup corpus test test-unit demo install clean format format-check lint-layers
+.PHONY: all lib units objs bench-interp bench-launch help setup corpus sweep test test-unit demo install dist check-gpu clean format format-check lint-layers
 .DELETE_ON_ERROR:
 .SECONDARY:
 all: $(LIBS) $(PROGRAM)
@@ -177,6 +177,11 @@ corpus: setup
 	@$(MAKE) --no-print-directory $(JOBS) all
 	@scripts/setup-corpus
 	@$(DEPS)/corpus/bin/python tests/corpus/run.py --build $(B) $(ARGS)
+# Every jit function of those packages read by the front end: make sweep ARGS="--packages liger_kernel --show"
+sweep: setup
+	@$(MAKE) --no-print-directory $(JOBS) all
+	@scripts/setup-corpus
+	@$(DEPS)/corpus/bin/python tests/corpus/sweep.py --build $(B) --most 10 $(ARGS)
 demo: setup
 	@$(MAKE) --no-print-directory $(JOBS) all
 	@BUILD=$(B) scripts/demo
@@ -221,7 +226,25 @@ install: all
 	cp -r kernels/. $(D)/share/ditron/kernels
 endif
 
+# ---- GPUs ------------------------------------------------------------------------------------------
+# One archive that runs where there is nothing but glibc 2.35 and, for GPUs, a driver: the program over the shared
+# libraries, which hold LLVM; headers, kernels, examples, benches, and the tests of GPUs.
+DIST := $(B)/ditron-$(VERSION)-linux-x86_64
+ifeq ($(STATIC),)
+dist:
+	@$(MAKE) --no-print-directory $(JOBS) STATIC=1 dist
+else
+$(B)/dist/ditron: $(call obj,$(CLI_SRC)) $(B)/libditron.so
+	@mkdir -p $(@D)
+	$(call say,LD) $(LINK) -Wl,-rpath,'$$ORIGIN/../lib' -o $@ $(filter %.o,$^) -L$(B) -lditron -lditron-rt $(BASE_LIBS)
+dist: $(B)/dist/ditron $(B)/bench/launch $(B)/tests/rt_cuda
+	@scripts/dist $(B) $(DIST)
+endif
+check-gpu: setup # the GPU tests, where there is a GPU; says so where there is none
+	@$(MAKE) --no-print-directory $(JOBS) all $(B)/tests/rt_cuda
+	@tests/gpu/run $(B) $(ARGS)
+
 clean:
 	rm -rf $(MODE)/obj $(B)/tests $(LIBS) $(addsuffix .0,$(filter %.so,$(LIBS))) $(B)/ditron
 help:
-	@echo 'all test test-unit corpus demo install clean format format-check lint-layers; see the top of the Makefile'
+	@echo 'all test test-unit corpus sweep demo install dist check-gpu clean format format-check lint-layers; see the top of the Makefile'

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Has the front end read every jit function of the installed kernel packages, and counts what it refuses and why.
 
-    tests/corpus/sweep.py [--build DIR] [--jobs N] [--only TEXT] [--packages A,B] [--sample N] [--json FILE] [--show TEXT]
+    tests/corpus/sweep.py [--build DIR] [--jobs N] [--only TEXT] [--packages A,B] [--sample N] [--most PERCENT] [--docs] ...
 
 A function counts as read when it lowers to tile IR that the reader and verifier of the IR accept, for arguments that
 sweep_guess.py thinks plausible. Where the first guess is refused, the parameters near the error are varied, within
@@ -13,6 +13,7 @@ import argparse
 import ast
 import collections
 import ctypes
+import gc
 import json
 import multiprocessing
 import multiprocessing.connection
@@ -27,75 +28,40 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import sweep_guess as guess  # noqa: E402
+from _compile import BOOL, DTYPE, DTYPES, FLOAT, INT, NONE, PTR, STR, Compiler, Named, Value  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 SITE = ROOT / "build/deps/corpus/lib/python3.11/site-packages"
 SOURCES = ROOT / "build/deps/corpus-src"
 PACKAGES = ("liger_kernel", "fla", "flag_gems", "unsloth", "triton", "vllm")
-TRIES, HANG_SECONDS, SLOW_SECONDS, MEMORY = 160, 30, 1.0, 4 << 30
+TRIES, HANG_SECONDS, SLOW_SECONDS, MEMORY = 48, 30, 1.0, 4 << 30
 
-DTYPES = ("i1", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32", "f64", "f8e4m3", "f8e5m2")
 LANGUAGE = {"i1": "int1", "f8e4m3": "float8e4nv", "f8e5m2": "float8e5", "bf16": "bfloat16"} | {
     f"{a}{n}": f"{b}{n}" for a, b in (("i", "int"), ("u", "uint"), ("f", "float")) for n in (8, 16, 32, 64)}
-NONE, PTR, INT, FLOAT, BOOL, STR, DTYPE = 0, 1, 2, 3, 4, 5, 6
 
 
 # ---- the library ---------------------------------------------------------------------------------------------------
-class Union(ctypes.Union):
-    _fields_ = [("ptr", ctypes.c_void_p), ("i", ctypes.c_int64), ("f", ctypes.c_double), ("s", ctypes.c_char_p)]
-
-
-class Value(ctypes.Structure):
-    _fields_ = [("kind", ctypes.c_int), ("dtype", ctypes.c_int), ("u", Union)]
-
-
-class Named(ctypes.Structure):
-    _fields_ = [("name", ctypes.c_char_p), ("value", Value)]
-
-
-class Options(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_size_t), ("target", ctypes.c_char_p), ("num_warps", ctypes.c_int), ("num_stages", ctypes.c_int),
-                ("search_path", ctypes.POINTER(ctypes.c_char_p)), ("globals", ctypes.c_void_p), ("nglobals", ctypes.c_size_t),
-                ("explain", ctypes.c_bool), ("no_specialise", ctypes.c_bool)]
-
-
-class ContextOptions(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_size_t), ("cache_dir", ctypes.c_char_p), ("deadline", ctypes.c_double),
-                ("print", ctypes.c_void_p), ("user", ctypes.c_void_p)]
-
-
-class Library:
-    def __init__(self, build):
-        self.lib = ctypes.CDLL(str(Path(build) / "libditron.so"))
-        self.lib.dt_error.restype = ctypes.c_char_p
-        self.lib.dt_error.argtypes = [ctypes.c_void_p]
+class Library(Compiler):
+    def __init__(self, build, search):
+        super().__init__(build, search)
         self.lib.dt_opt_text.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p,
-                                         ctypes.POINTER(ctypes.c_char_p)]
-        self.lib.dt_emit_file.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.POINTER(Named), ctypes.c_size_t,
-                                          ctypes.POINTER(Options), ctypes.c_char_p, ctypes.POINTER(ctypes.c_char_p)]
-        self.lib.dt_context_destroy.argtypes = [ctypes.c_void_p]
-        options = ContextOptions(size=ctypes.sizeof(ContextOptions), cache_dir=b"")
-        self.context = ctypes.c_void_p()
-        if self.lib.dt_context_create(ctypes.byref(options), ctypes.byref(self.context)):
-            sys.exit("sweep: no context")
+                                         ctypes.c_void_p]
 
-    def lower(self, path, kernel, args, search):
+    def lower(self, path, kernel, args):
         """(error text or None, IR text or None, seconds of processor time)"""
-        named = (Named * (len(args) + 1))()
-        for n, (name, value) in zip(named, args):
-            n.name, n.value = name.encode(), value
-        folders = (ctypes.c_char_p * (len(search) + 1))(*[str(s).encode() for s in search], None)
-        options = Options(size=ctypes.sizeof(Options), search_path=folders)
-        out = ctypes.c_char_p()
+        named = (Named * (len(args) + 1))(*[Named(name.encode(), value) for name, value in args])
+        options, out = self.options(None), ctypes.c_char_p()
         start = time.thread_time()
-        status = self.lib.dt_emit_file(self.context, str(path).encode(), kernel.encode(), named, len(args),
+        status = self.lib.dt_emit_file(self.context, os.fsencode(str(path)), kernel.encode(), named, len(args),
                                        ctypes.byref(options), b"tile", ctypes.byref(out))
         seconds = time.thread_time() - start
         if status:
-            return self.lib.dt_error(self.context).decode(errors="replace"), None, seconds
+            return self.result(status)[1], None, seconds
         text = out.value
-        if self.lib.dt_opt_text(self.context, b"tile IR", text, len(text), b"", ctypes.byref(out)):
-            return "IR: " + self.lib.dt_error(self.context).decode(errors="replace"), None, seconds
+        status = self.lib.dt_opt_text(self.context, b"tile IR", text, len(text), b"", ctypes.byref(out))
+        if status:
+            return "error: IR: " + self.result(status)[1], None, seconds
+        self.result(status)
         return None, text.decode(errors="replace"), seconds
 
 
@@ -131,7 +97,7 @@ def plain(arg):
     if isinstance(x, float):
         return number("f32", x)
     v = Value(kind=STR)
-    v.u.s = x.encode()
+    v.u.str = x.encode()
     return v
 
 
@@ -178,7 +144,7 @@ class Wrapper:
             return f"helper{len(self.helpers) - 1}"
         base, size, ones = self.param(x, True), self.param("i32", False), [16] * (arg[2] - 1)
         dims, strides = [size] * arg[2], [size] * (arg[2] - 1) + ["1"]
-        block = [32, 32] if arg[2] == 2 else [64] if arg[2] == 1 else [1] * (arg[2] - 2) + [32, 32]
+        block = [32, 32] if arg[2] == 2 else [32] if arg[2] == 1 else [1] * (arg[2] - 2) + [32, 32]
         text = lambda items: "[" + ", ".join(map(str, items)) + "]"  # noqa: E731
         if kind == "desc":
             return f"tl.make_tensor_descriptor({base}, {text(dims)}, {text(strides)}, {text(block)})"
@@ -201,20 +167,15 @@ class Wrapper:
                 f"\n@triton.jit\ndef sweep_entry({', '.join(self.params)}):\n    {target}({', '.join(given)})\n")
 
 
-def returns_value(f):
-    return any(isinstance(n, ast.Return) and n.value is not None and not (isinstance(n.value, ast.Constant) and n.value.value is None)
-               for n in ast.walk(f.node))
-
-
 def attempt(lib, f, assignment, folder):
     args = [(p, plain(a)) for p, a in assignment.items()]
-    if not (f.nested or f.hidden or f.star or returns_value(f)) and all(v is not None for _, v in args):
-        return lib.lower(f.path, f.name, args, [f.root])
+    if not (f.nested or f.hidden or f.star or guess.returns_value(f)) and all(v is not None for _, v in args):
+        return lib.lower(f.path, f.name, args)
     w = Wrapper(f)
     path = os.path.join(folder, "wrapper.py")
     with open(path, "w") as out:
         out.write(w.text(assignment))
-    return lib.lower(path, "sweep_entry", w.args, [f.root])
+    return lib.lower(path, "sweep_entry", w.args)
 
 
 ERROR = re.compile(r"^(?:(?P<path>[^\n:]+):(?P<line>\d+):\d+: )?error: (?P<text>.*)$", re.M)
@@ -227,7 +188,7 @@ def read_errors(text):
 
 
 # ---- one function ------------------------------------------------------------------------------------------------------------
-def search(lib, f, folder, beat):
+def search(lib, f, folder, beat, functions):
     options = guess.guesses(f)
     choice = {p: o[0] for p, o in options.items()}
     state = {"tries": 0, "slowest": 0.0}
@@ -240,31 +201,27 @@ def search(lib, f, folder, beat):
         if not error:
             return None, ir
         errors = read_errors(error)
-        # fewer errors, then a later first one
-        return (errors, (len(errors), -errors[0][1] if errors[0][0] == f.path else 0)), None
+        site = guess.site_in(f, errors[0][0], errors[0][1], functions)
+        return (errors, (-site, len(errors)), site), None  # a later first error, then fewer
 
     def read(c, ir):
         return {"result": "read", "args": shown(c), "calls": sorted(set(re.findall(r"func @([\w.]*?)\.\d+\(", ir))), **state}
 
     def vary(best_choice, best):
         while state["tries"] < TRIES:
-            path, line, _ = best[0][0]
-            near = guess.parameters_near(f, line) if path == f.path else []
+            near = guess.parameters_near(f, best[2]) if best[2] else []
             near += [p for p in f.params if p not in near]
             better = None
-            for p in near:
-                for alternative in options[p][:24]:
-                    if guess.same(alternative, best_choice[p]) or state["tries"] >= TRIES:
+            for depth in range(24):  # the second guess of each parameter, then the third of each
+                for p in near[:12] if depth > 3 else near:
+                    if better or depth >= len(options[p]) or guess.same(options[p][depth], best_choice[p]) or state["tries"] >= TRIES:
                         continue
-                    c = best_choice | {p: alternative}
+                    c = best_choice | {p: options[p][depth]}
                     bad, ir = run(c)
                     if bad is None:
                         return c, ir, None
                     if bad[1] < best[1]:
                         better = (c, bad)
-                        break
-                if better:
-                    break
             if not better:
                 break
             best_choice, best = better
@@ -305,11 +262,11 @@ def relative(f, path):
 def worker(build, functions, tasks, pipe):
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    lib = Library(build)
+    lib = Library(build, sorted({f.root for f in functions}))
     folder = tempfile.mkdtemp(prefix="sweep-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
     try:
         for i in tasks:
-            result = search(lib, functions[i], folder, lambda c, i=i: pipe.send((i, shown(c))))
+            result = search(lib, functions[i], folder, lambda c, i=i: pipe.send((i, shown(c))), functions)
             pipe.send((i, result))
         pipe.send(None)
     finally:
@@ -319,12 +276,15 @@ def worker(build, functions, tasks, pipe):
 class Crew:
     """Runs the functions in worker processes; a worker that dies or stalls is replaced."""
 
-    def __init__(self, build, functions, jobs):
-        self.build, self.functions, self.results = build, functions, {}
+    def __init__(self, build, functions, jobs, results, log=None):
+        self.build, self.functions, self.results, self.log = build, functions, results, log
         self.fork = multiprocessing.get_context("fork")
-        order = list(range(len(functions)))
-        self.todo = [order[k:k + 40] for k in range(0, len(order), 40)]
+        order = [i for i in range(len(functions)) if i not in results]
+        pieces = jobs * 4  # each worker starts with a copy of this process: few
+        self.todo = [order[k::pieces] for k in range(pieces)]
+        self.todo = [t for t in self.todo if t]
         self.slots = [None] * jobs
+        self.said, self.verbose = 0.0, "SWEEP_VERBOSE" in os.environ
 
     def start(self, tasks):
         ours, theirs = self.fork.Pipe()
@@ -343,8 +303,9 @@ class Crew:
             for k, s in enumerate(self.slots):
                 if s:
                     self.slots[k] = self.serve(s)
-            if sys.stderr.isatty():
-                print(f"\r{len(self.results)} of {len(self.functions)}", end="", file=sys.stderr)
+            if sys.stderr.isatty() or self.verbose and time.monotonic() > self.said + 20:
+                self.said = time.monotonic()
+                print(f"\r{len(self.results)} of {len(self.functions)}", end="", file=sys.stderr, flush=True)
         return self.results
 
     def serve(self, s):
@@ -358,6 +319,7 @@ class Crew:
                 s["now"], what = message
                 if "result" in what:
                     self.results[s["now"]] = what
+                    self.note(s["now"])
                     s["now"] = None
                 else:
                     s["args"] = what
@@ -371,10 +333,15 @@ class Crew:
             return self.lost(s, f"stalled: no end after {HANG_SECONDS} s")
         return s
 
+    def note(self, i):
+        if self.log:
+            print(json.dumps({"function": self.functions[i].key(), **self.results[i]}), file=self.log, flush=True)
+
     def lost(self, s, why):
         done = s["now"] if s["now"] is not None else next((i for i in s["tasks"] if i not in self.results), None)
         if done is not None:
             self.results[done] = {"result": why.split(":")[0], "why": why, "args": s["args"], "tries": 0, "slowest": 0.0}
+            self.note(done)
         rest = [i for i in s["tasks"] if i not in self.results]
         if rest:
             self.todo.insert(0, rest)
@@ -410,8 +377,8 @@ def read_through_callers(functions, results):
 
 
 def imported(f, g):
-    for n in ast.walk(f.tree):
-        if isinstance(n, ast.ImportFrom) and any(a.name == g.name for a in n.names) and \
+    for n in f.imports:
+        if any(a.name == g.name for a in n.names) and \
                 (n.module or "").split(".")[-1] == g.module.split(".")[-1]:
             return True
     return False
@@ -427,28 +394,62 @@ def version(package):
     return "?"
 
 
-def report(functions, results, out=print):
-    packages = collections.OrderedDict()
+def group(functions, results):
+    """(per package, per reason) of what happened; reasons the most frequent first."""
+    packages, reasons = collections.OrderedDict(), collections.defaultdict(list)
     for i, f in enumerate(functions):
         package = os.path.relpath(f.path, f.root).split(os.sep)[0]
         packages.setdefault(package, collections.Counter())[results[i]["result"]] += 1
-    total = collections.Counter()
-    out(f"{'package':<20}{'functions':>10}{'read':>8}{'refused':>9}{'crashed':>9}{'stalled':>9}")
+        if results[i]["result"] == "refused":
+            reasons[reason(results[i]["why"])].append(i)
+    packages["all"] = sum(packages.values(), collections.Counter())
+    return packages, sorted(reasons.items(), key=lambda x: (-len(x[1]), x[0]))
+
+
+OUTCOMES = ("read", "refused", "crashed", "stalled")
+
+
+def report(functions, results):
+    packages, reasons = group(functions, results)
+    print(f"{'package':<16}{'functions':>10}" + "".join(f"{o:>9}" for o in OUTCOMES))
     for package, c in packages.items():
-        out(f"{package:<20}{sum(c.values()):>10}{c['read']:>8}{c['refused']:>9}{c['crashed']:>9}{c['stalled']:>9}")
-        total += c
-    n = sum(total.values())
-    out(f"{'all':<20}{n:>10}{total['read']:>8}{total['refused']:>9}{total['crashed']:>9}{total['stalled']:>9}")
+        print(f"{package:<16}{c.total():>10}" + "".join(f"{c[o]:>9}" for o in OUTCOMES))
     slow = sorted(((r["slowest"], functions[i].key()) for i, r in results.items()), reverse=True)
-    out(f"refused: {100 * total['refused'] / max(n, 1):.1f} %   over {SLOW_SECONDS:.0f} s: "
-        f"{sum(s > SLOW_SECONDS for s, _ in slow)}   slowest: " + ", ".join(f"{s * 1e3:.0f} ms {k}" for s, k in slow[:3]))
-    reasons = collections.defaultdict(list)
-    for i, r in sorted(results.items()):
-        if r["result"] == "refused":
-            reasons[reason(r["why"])].append(i)
-    for why, which in sorted(reasons.items(), key=lambda x: -len(x[1])):
-        out(f"{len(which):>6}  {why}    e.g. {functions[which[0]].key()}")
+    total = packages["all"]
+    print(f"refused: {100 * total['refused'] / max(total.total(), 1):.1f} %   over {SLOW_SECONDS:.0f} s: "
+          f"{sum(s > SLOW_SECONDS for s, _ in slow)}   slowest: " + ", ".join(f"{s * 1e3:.0f} ms {k}" for s, k in slow[:3]))
+    for why, which in reasons:
+        print(f"{len(which):>6}  {why}    e.g. {functions[which[0]].key()}")
     return total
+
+
+def write_docs(functions, results):
+    """The section of docs/language.md between the marks of the sweep."""
+    packages, reasons = group(functions, results)
+    total, slowest = packages["all"], max(r["slowest"] for r in results.values())
+    first_try = sum(r["result"] == "read" and r["tries"] == 1 for r in results.values())
+    lines = ["", f"Every function decorated with `triton.jit` in these packages, {time.strftime('%Y-%m-%d')}, `make sweep`: the front "
+             "end lowers it, for argument types guessed from the body and from names, to tile IR that the verifier accepts. "
+             f"{first_try} of {total.total()} are read with the first guess. The slowest takes {slowest * 1e3:.0f} ms of processor time.",
+             "", "| package | functions | read | refused | crashed | no end |", "| --- | --- | --- | --- | --- | --- |"]
+    for package, c in packages.items():
+        name = "all" if package == "all" else f"{package} {version(package)}"
+        lines.append(f"| {name} | {c.total()} | " + " | ".join(str(c[o]) for o in OUTCOMES) + " |")
+    lines += ["", f"Refused: {100 * total['refused'] / max(total.total(), 1):.1f} %, by what the first diagnostic says. Where no guess "
+              "of the arguments fits, the last one's diagnostic counts, so some of these are wrong guesses.", "",
+              "| functions | diagnostic | for example |", "| --- | --- | --- |"]
+    rare = [i for _, which in reasons if len(which) < 3 for i in which]
+    for why, which in reasons:
+        if len(which) >= 3:
+            lines.append(f"| {len(which)} | {why} | `{functions[which[0]].name}` of {functions[which[0]].module} |".replace("*", "\\*"))
+    if rare:
+        lines.append(f"| {len(rare)} | other texts, each of fewer than 3 functions | |")
+    path = ROOT / "docs/language.md"
+    old = path.read_text()
+    new, n = re.subn(r"(<!-- sweep -->\n).*?(<!-- end of sweep -->)", lambda m: m[1] + "\n".join(lines) + "\n\n" + m[2], old, flags=re.S)
+    if not n:
+        sys.exit("sweep: docs/language.md has no marks <!-- sweep --> and <!-- end of sweep -->")
+    path.write_text(new)
 
 
 def main():
@@ -456,14 +457,19 @@ def main():
     o.add_argument("--build", default=str(ROOT / "build"))
     o.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     o.add_argument("--only", default="", help="functions whose FILE:LINE:NAME contains this")
+    o.add_argument("--site", type=Path, default=SITE, help="folder of the packages")
     o.add_argument("--packages", default=",".join(PACKAGES))
     o.add_argument("--sample", type=int, default=1, help="every Nth function")
-    o.add_argument("--json", help="write the result of each function here")
+    o.add_argument("--json", help="write the result of each function here, one a line")
+    o.add_argument("--again", help="what was read according to this file of --json is not read again, but counted")
+    o.add_argument("--docs", action="store_true", help="renew the section of docs/language.md")
+    o.add_argument("--most", type=float, default=100.0, help="fail where more than this share of functions, in percent, is refused")
     o.add_argument("--show", action="store_true", help="list what was not read, with the arguments tried last")
     o = o.parse_args()
+    gc.disable()  # syntax trees are many small objects that stay
     functions = []
     for package in o.packages.split(","):
-        for root in (SITE, SOURCES, SOURCES / package):
+        for root in (o.site, SOURCES, SOURCES / package):
             if (root / package).is_dir():
                 functions += guess.jit_functions(str(root), package)
                 break
@@ -472,17 +478,23 @@ def main():
         return 77
     guess.learn(functions)
     functions = [f for f in functions if o.only in f.key()][::o.sample]
-    results = Crew(o.build, functions, o.jobs).run()
+    results = {}
+    if o.again:
+        known = {r["function"]: r for r in map(json.loads, Path(o.again).read_text().splitlines()) if r["result"] == "read"}
+        results = {i: known[f.key()] for i, f in enumerate(functions) if f.key() in known}
+    log = open(o.json, "w") if o.json else None
+    results = Crew(o.build, functions, o.jobs, results, log).run()
     through = read_through_callers(functions, results)
     total = report(functions, results)
+    if o.docs:
+        write_docs(functions, results)
     print(f"read through callers only: {through}")
     if o.show:
         for i, r in sorted(results.items()):
             if r["result"] != "read":
                 print(functions[i].key(), r.get("at", ""), r["why"], f"({r['tries']} tries)", r["args"])
-    if o.json:
-        Path(o.json).write_text(json.dumps([{"function": functions[i].key(), **r} for i, r in sorted(results.items())], indent=1))
-    return 1 if total["crashed"] or total["stalled"] else 0
+    slow = any(r["slowest"] > SLOW_SECONDS for r in results.values())
+    return 1 if total["crashed"] or total["stalled"] or slow or 100 * total["refused"] > o.most * total.total() else 0
 
 
 if __name__ == "__main__":

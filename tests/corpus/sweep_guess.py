@@ -20,8 +20,9 @@ REDUCERS = {"sum", "max", "min", "argmax", "argmin", "reduce", "cumsum", "cumpro
 class Function:
     """One jit function: where it is, its parameters, and what its body says about them."""
 
-    def __init__(self, root, path, node, tree, text, nested):
-        self.root, self.path, self.node, self.tree, self.text = root, path, node, tree, text
+    def __init__(self, root, path, node, imports, text, nested):
+        self.root, self.path, self.node, self.imports, self.text = root, path, node, imports, text
+        self.nodes = list(ast.walk(node))
         self.name, self.line, self.nested = node.name, node.lineno, nested
         self.module = os.path.relpath(path, root)[:-3].replace(os.sep, ".").removesuffix(".__init__")
         args = node.args
@@ -34,6 +35,10 @@ class Function:
         self.default |= {a.arg: d for a, d in zip(args.kwonlyargs, args.kw_defaults) if d}
         self.hidden = False  # another function of the same name hides it from an import
         self.roles = {}
+        self.calls = {}  # name of what is called -> line of the first call
+        for n in self.nodes:
+            if isinstance(n, ast.Call):
+                self.calls.setdefault(call_name(n), n.lineno)
 
     def key(self):
         return f"{os.path.relpath(self.path, self.root)}:{self.line}:{self.name}"
@@ -54,31 +59,31 @@ def jit_functions(root, package):
             path = os.path.join(folder, name)
             with open(path, errors="replace") as f:
                 text = f.read()
-            if "jit" not in text:
+            if not re.search(r"^[ \t]*@[\w.]*jit\b", text, re.M):
                 continue
             try:
                 tree = ast.parse(text)
             except SyntaxError:
                 continue
-            plain_jit = any(isinstance(n, ast.ImportFrom) and any((a.asname or a.name) == "jit" for a in n.names) and
-                            ("triton" in (n.module or "") or "runtime" in (n.module or "")) for n in ast.walk(tree))
-            found = []
-            walk(tree, False, lambda node, nested: found.append(Function(root, path, node, tree, text, nested))
-                 if is_jit(node, plain_jit) else None)
-            last = {}
+            statements = list(statements_of(tree, False))
+            imports = [n for n, _ in statements if isinstance(n, ast.ImportFrom)]
+            plain_jit = any((a.asname or a.name) == "jit" and re.search("triton|runtime", n.module or "")
+                            for n in imports for a in n.names)
+            found = [Function(root, path, n, imports, text, nested) for n, nested in statements
+                     if isinstance(n, ast.FunctionDef) and is_jit(n, plain_jit)]
+            bound = [n.name for n, inside in statements if not inside and isinstance(n, (ast.FunctionDef, ast.ClassDef))]
             for f in found:
-                if f.name in last and not f.nested:
-                    last[f.name].hidden = True
-                last[f.name] = f
+                f.hidden = bound.count(f.name) > 1
             out += found
     return out
 
 
-def walk(node, nested, visit):
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.FunctionDef):
-            visit(child, nested)
-        walk(child, nested or isinstance(child, (ast.FunctionDef, ast.ClassDef)), visit)
+def statements_of(node, nested):
+    """All statements below, each with whether a function or class is around it."""
+    for field in ("body", "orelse", "finalbody", "handlers"):
+        for child in getattr(node, field, ()):
+            yield child, nested
+            yield from statements_of(child, nested or isinstance(child, (ast.FunctionDef, ast.ClassDef)))
 
 
 def is_jit(node, plain_jit):
@@ -115,6 +120,12 @@ def leaves_of_sum(e):
     return [e.id] if isinstance(e, ast.Name) else []
 
 
+def addends_of(e):
+    if isinstance(e, ast.BinOp) and isinstance(e.op, (ast.Add, ast.Sub)):
+        return addends_of(e.left) + addends_of(e.right)
+    return [e]
+
+
 def names_in(e):
     return {n.id for n in ast.walk(e) if isinstance(n, ast.Name)}
 
@@ -125,7 +136,7 @@ class Uses:
     def __init__(self, f, by_name):
         self.f, self.by_name = f, by_name
         self.defs = {}  # local name -> expressions assigned to it
-        for n in ast.walk(f.node):
+        for n in f.nodes:
             targets = n.targets if isinstance(n, ast.Assign) else [n.target] if isinstance(n, (ast.AugAssign, ast.AnnAssign)) else []
             for t in targets:
                 if isinstance(t, ast.Name) and n.value:
@@ -136,33 +147,93 @@ class Uses:
                         if isinstance(x, ast.Name):
                             self.defs.setdefault(x.id, []).append(v)
         self.roles = {p: {} for p in f.params}
-        for n in ast.walk(f.node):
+        for n in f.nodes:
             self.visit(n)
+        calls = [n for n in f.nodes if isinstance(n, ast.Call) and isinstance(n.func, (ast.Name, ast.Attribute))]
+        self.calls = [(n, self.callee(n)) for n in calls if self.callee(n)]
+        for values in self.defs.values():  # what starts as an integer stays one
+            if any(isinstance(v, ast.Constant) and type(v.value) is int for v in values):
+                for v in values:
+                    self.mark_int(v)
 
-    def mark(self, name, role, weight=1, seen=()):
+    def mark(self, name, role, weight=1, seen=None):
         """Gives the role to a parameter, or to those that a local is made of by additions."""
+        seen = set() if seen is None else seen
+        if name in seen:
+            return
+        seen.add(name)
         if name in self.roles:
             self.roles[name][role] = self.roles[name].get(role, 0) + weight
-        if name in seen or name not in self.defs or len(seen) > 8:
-            return
-        for e in self.defs[name]:
-            self.mark_expr(e, role, weight, seen + (name,))
+        for e in self.defs.get(name, ()):
+            names = leaves_of_sum(e)
+            if role == "pointer" and len(names) > 1:  # one of a sum is the pointer
+                names = [self.pointer_of(names)]
+            for n in names:
+                self.mark(n, role, weight, seen)
 
-    def mark_expr(self, e, role, weight=1, seen=()):
+    def mark_int(self, e, seen=None):
+        """What an integer is computed of are integers, or pointers to them."""
+        seen = set() if seen is None else seen
+        if isinstance(e, ast.BinOp):
+            self.mark_int(e.left, seen)
+            self.mark_int(e.right, seen)
+        elif isinstance(e, (ast.UnaryOp, ast.Compare)):
+            self.mark_int(e.operand if isinstance(e, ast.UnaryOp) else e.left, seen)
+        elif isinstance(e, ast.Subscript):
+            self.mark_int(e.value, seen)
+        elif isinstance(e, ast.IfExp):
+            self.mark_int(e.body, seen)
+            self.mark_int(e.orelse, seen)
+        elif isinstance(e, ast.Call):
+            name = call_name(e)
+            inner = e.func.value if isinstance(e.func, ast.Attribute) else None
+            if name == "load" and (e.args or e.keywords):
+                names = leaves_of_sum(e.args[0] if e.args else e.keywords[0].value)
+                if names:
+                    self.mark(self.pointer_of(names), "intptr", 2)
+            elif name == "to" and inner is not None and not isinstance(e.args[0] if e.args else None, ast.Name):
+                self.mark_int(inner, seen)
+            elif name in ("where", "min", "max", "minimum", "maximum", "cdiv", "cast", "sum", "cumsum", "abs", "multiple_of"):
+                for a in e.args[1:] if name == "where" else e.args[:1] if name in ("cast", "sum", "cumsum") else e.args:
+                    self.mark_int(a, seen)
+        elif isinstance(e, ast.Name):
+            if e.id in seen:
+                return
+            seen.add(e.id)
+            if e.id in self.roles:
+                self.roles[e.id]["int"] = self.roles[e.id].get("int", 0) + 1
+            for d in self.defs.get(e.id, ()):
+                self.mark_int(d, seen)
+
+    def mark_address(self, e, weight, seen=None):
+        """An address is one pointer and integers."""
+        seen = set() if seen is None else seen
         names = leaves_of_sum(e)
-        if role in ("pointer", "intptr") and len(names) > 1:  # one of a sum is the pointer
-            names = [self.pointer_of(names)]
-        for n in names:
-            self.mark(n, role, weight, seen)
+        if not names:
+            return
+        pointer = self.pointer_of(names)
+        if pointer in self.roles:
+            self.roles[pointer]["pointer"] = self.roles[pointer].get("pointer", 0) + weight
+        for addend in addends_of(e):
+            if pointer not in leaves_of_sum(addend):
+                self.mark_int(addend)
+        if pointer not in seen:
+            seen.add(pointer)
+            for d in self.defs.get(pointer, ()):
+                self.mark_address(d, weight, seen)
 
     def pointer_of(self, names):
         scored = sorted(names, key=lambda n: (not self.reaches_param(n), -looks_like_pointer(n), names.index(n)))
         return scored[0]
 
-    def reaches_param(self, name, depth=0):
+    def reaches_param(self, name, seen=None):
+        seen = set() if seen is None else seen
         if name in self.roles:
             return not self.f.is_const(name)
-        return depth < 6 and any(self.reaches_param(x, depth + 1) for e in self.defs.get(name, []) for x in leaves_of_sum(e))
+        if name in seen:
+            return False
+        seen.add(name)
+        return any(self.reaches_param(x, seen) for e in self.defs.get(name, ()) for x in leaves_of_sum(e))
 
     def visit(self, n):
         if isinstance(n, ast.Call):
@@ -183,10 +254,8 @@ class Uses:
         elif isinstance(n, ast.Attribute) and n.attr == "element_ty":
             for x in names_in(n):
                 self.mark(x, "pointer", 2)
-        elif isinstance(n, ast.BinOp) and isinstance(n.op, (ast.FloorDiv, ast.Mod, ast.LShift, ast.RShift, ast.BitAnd, ast.BitOr)):
-            for side in (n.left, n.right):
-                for x in leaves_of_sum(side):
-                    self.mark(x, "int")
+        elif isinstance(n, ast.BinOp) and isinstance(n.op, (ast.FloorDiv, ast.Mod, ast.LShift, ast.RShift, ast.BitAnd, ast.BitOr, ast.BitXor)):
+            self.mark_int(n)
         elif isinstance(n, ast.Compare) and isinstance(n.left, ast.Name):
             for c in n.comparators:
                 if isinstance(c, ast.Constant):
@@ -217,7 +286,7 @@ class Uses:
         if name in MEMORY and (of_library or isinstance(n.func, ast.Name)):
             base = args[0] if args else kw.get("base") or kw.get("pointer") or kw.get("ptr")
             if base is not None:
-                self.mark_expr(base, "pointer", 3)
+                self.mark_address(base, 3)
             if name.startswith("make_"):
                 for a in args[1:3] + [kw.get("shape"), kw.get("strides")]:
                     for x in names_in(a) if a is not None else ():
@@ -227,10 +296,9 @@ class Uses:
                     self.mark(x, "value")
         elif name in INTS and name not in ("min", "max"):
             for a in args:
-                for x in leaves_of_sum(a):
-                    self.mark(x, "int")
-                    if name == "arange":
-                        self.mark(x, "pow2")
+                self.mark_int(a)
+                for x in leaves_of_sum(a) if name == "arange" else ():
+                    self.mark(x, "pow2")
         elif name in ("zeros", "full", "make_tensor_descriptor", "reshape", "view", "broadcast_to"):
             for a in args:
                 if isinstance(a, (ast.Tuple, ast.List)):
@@ -241,7 +309,7 @@ class Uses:
             for a in args[:2]:
                 for x in leaves_of_sum(a):
                     self.mark(x, "rank2", 2)
-        elif name in REDUCERS and args:
+        elif name in REDUCERS and args and (name not in ("min", "max", "sum") or not isinstance(n.func, ast.Name)):
             axis = kw.get("axis") or kw.get("dim") or (args[1] if len(args) > 1 else None)
             value = axis.value if isinstance(axis, ast.Constant) and isinstance(axis.value, int) else None
             for x in leaves_of_sum(args[0]):
@@ -249,6 +317,12 @@ class Uses:
         elif name in ("trans", "permute", "split", "join", "histogram", "gather") and args:
             for x in leaves_of_sum(args[0]):
                 self.mark(x, "rank2" if name == "trans" else "tile")
+        statics = [v for k, v in kw.items() if k in ("axis", "dim", "block_shape", "order", "boundary_check", "keep_dims")]
+        if name in ("sum", "max", "min", "cumsum", "reduce", "associative_scan", "argmax", "argmin", "sort", "expand_dims") and of_library:
+            statics += args[1:2]
+        for v in statics + (args[4:6] if name == "make_block_ptr" else []):
+            for x in names_in(v):
+                self.mark(x, "block" if isinstance(v, (ast.Tuple, ast.List)) else "axis")
         for k, v in kw.items():
             if k in ("dtype", "out_dtype") and isinstance(v, ast.Name):
                 self.mark(v.id, "dtype")
@@ -258,14 +332,12 @@ class Uses:
     def pass_on(self):
         """Roles of parameters handed to other jit functions."""
         changed = False
-        for n in ast.walk(self.f.node):
-            if not isinstance(n, ast.Call) or not isinstance(n.func, (ast.Name, ast.Attribute)):
-                continue
-            callee = self.callee(n)
-            if not callee:
-                continue
+        for n, callee in self.calls:
             pairs = list(zip(callee.params, n.args)) + [(k.arg, k.value) for k in n.keywords if k.arg]
             for p, arg in pairs:
+                if p in callee.annotation and callee.is_const(p) and isinstance(arg, ast.Name) and arg.id in self.roles and \
+                        "static" not in self.roles[arg.id]:
+                    self.roles[arg.id]["static"] = changed = True
                 for role in [r for r in callee.roles.get(p, {}) if r != "flag" and not (isinstance(r, tuple) and r[0] == "call")]:
                     if role == "pointer":
                         names = [self.pointer_of(leaves_of_sum(arg))] if leaves_of_sum(arg) else []
@@ -274,9 +346,9 @@ class Uses:
                     else:
                         continue
                     for x in names:
-                        before = {p: set(r) for p, r in self.roles.items()}
-                        self.mark(x, role)
-                        changed |= before != {p: set(r) for p, r in self.roles.items()}
+                        before = sum(map(len, self.roles.values()))
+                        self.mark(x, role, 3 if role == "pointer" else 1)
+                        changed |= before != sum(map(len, self.roles.values()))
         return changed
 
     def callee(self, n):
@@ -351,7 +423,7 @@ def same(x, y):
 
 
 def const_guesses(f, p, roles):
-    low, out = p.lower(), []
+    low, out = p.lower(), [("const", v) for v in (0, 1, 2)] if "axis" in roles else []
     compared = [r[1] for r in roles if isinstance(r, tuple) and r[0] == "eq"]
     for r in roles:
         if isinstance(r, tuple) and r[0] == "call":
@@ -362,33 +434,44 @@ def const_guesses(f, p, roles):
             out.append(("const", v))
         elif not known and "float" in ast.unparse(f.default[p]):
             out.append(("dtype", "f32"))
-    if "dtype" in low or low.endswith(("type", "_ty")) or "dtype" in roles:
-        out += [("dtype", d) for d in ("f32", "f16", "bf16", "i32", "i64", "u8")]
     texts = [("const", v) for v in compared if isinstance(v, str) and v != "None!"]
     numbers = [("const", v) for v in compared if isinstance(v, (bool, int)) and v is not None]
     out += texts
+    if texts:
+        return out
+    if numbers and "dtype" not in low:
+        out += numbers
+    if "dtype" in low or low.endswith(("type", "_ty")) or "dtype" in roles:
+        out += [("dtype", d) for d in ("f32", "f16", "bf16", "i32", "i64", "u8")]
     flag = FLAG_NAME.search(p if p.isupper() else low) or ("flag" in roles and not roles.keys() & {"int", "pow2"})
     block = "pow2" in roles or BLOCK_NAME.search(p) or BLOCK_NAME.search(low)
-    ints = [("const", v) for v in ((64, 32, 16, 128, 8, 4, 2, 1, 256) if block else (4, 2, 1, 8, 16, 64, 128))]
+    if block and not flag and not out and not numbers:
+        return [("const", v) for v in (32, 64, 16, 128, 8, 4, 2, 1, 256)]
+    ints = [("const", v) for v in ((32, 64, 16, 128, 8, 4, 2, 1, 256) if block else (4, 2, 1, 8, 16, 32, 64, 128))]
     bools = [("const", True), ("const", False)]
     if "precision" in low:
         out += [("const", v) for v in ("ieee", "tf32", "tf32x3")]
     if re.search(r"eps|scale|alpha|beta|lr$|theta|gamma|slope|thresh|cap$|limit", low):
         out.append(("const", 0.5))
     if re.search(r"act(ivation)?$|mode|reduc|kind|method|norm_type|format", low):
-        out += texts or [("const", "none")]
+        out.append(("const", "none"))
     out += numbers
     out += bools + ints if flag else ints + bools
     if "tuple" in roles or "shape" in low or "stride" in low:
         out.append(("tuple", tuple(("const", v) for v in (4, 4, 4))))
-    out += [("const", None), ("const", 0), ("const", 0.5), ("dtype", "f32"), ("const", ""), ("func", 1), ("func", 2),
-            ("ptr", "f32"), ("scalar", "f32")]
+    out += [("const", None), ("const", 0), ("const", 0.5), ("dtype", "f32"), ("const", ""), ("func", 1), ("func", 2)]
     return unique(out)
 
 
 def value_guesses(f, p, roles):
     low, note, out = p.lower(), f.annotation[p].strip("'\""), []
-    elem = "i32" if INDEX_NAME.search(low) and not FLOAT_NAME.search(low) else "i8" if "mask" in low else "f32"
+    if "axis" in roles:
+        out += [("const", v) for v in (0, 1, True, False)]
+    if "static" in roles:
+        out += [("dtype", "f32")] if "dtype" in low else [("const", 4), ("const", 32), ("const", True), ("dtype", "f32"), ("const", 0.5)]
+    if "block" in roles or "pow2" in roles and returns_value(f) and "pointer" not in roles:
+        out += [("const", 32), ("const", 16), ("const", 1)]
+    elem = "i32" if "intptr" in roles or INDEX_NAME.search(low) and not FLOAT_NAME.search(low) else "i8" if "mask" in low else "f32"
     for r in roles:
         if isinstance(r, tuple) and r[0] == "call":
             out.append(("func", r[1]))
@@ -400,7 +483,7 @@ def value_guesses(f, p, roles):
     ranks = sorted({int(r[4:]) for r in roles if isinstance(r, str) and r.startswith("rank")}, reverse=True)
     descs = sorted({int(r[4:]) for r in roles if isinstance(r, str) and r.startswith("desc")}, reverse=True)
     rank = ranks[0] if ranks else 1 if "tile" in roles else 0
-    shape = {1: (64,), 2: (32, 32), 3: (4, 16, 16), 4: (4, 4, 8, 8)}.get(rank, (64,))
+    shape = {1: (32,), 2: (32, 32), 3: (4, 16, 16), 4: (4, 4, 8, 8)}.get(rank, (32,))
     pointer, weight = roles.get("pointer", 0), sum(v for r, v in roles.items() if r == "int")
     is_pointer = pointer and (pointer >= 3 or looks_like_pointer(p) == 2 or not weight)
     if descs:
@@ -408,7 +491,7 @@ def value_guesses(f, p, roles):
     if re.search(r"_?desc(riptor)?$", low):
         out.append(("desc", "f32", 2))
     if is_pointer or looks_like_pointer(p) == 2 or re.search(r"ptrs?$", low):
-        tiles = [("ptile", elem, (64,)), ("ptile", elem, (32, 32))]
+        tiles = [("ptile", elem, (32,)), ("ptile", elem, (32, 32))]
         if re.search(r"ptrs$", low) and not pointer >= 3 or rank:
             out += tiles
         out += [("ptr", elem)] + [("ptr", d) for d in DTYPES] + tiles + [("tuple", (("ptr", elem),) * 2)]
@@ -416,21 +499,26 @@ def value_guesses(f, p, roles):
         known, v = literal(f.default[p])
         if known and (v is None or isinstance(v, (bool, str))):
             out.append(("const", v))
-    if "tuple" in roles and not is_pointer:
-        out.append(("tuple", (("scalar", "i32"),) * 3))
+    if "tuple" in roles:
+        out[:0] = [("tuple", (("ptr", elem) if pointer else ("scalar", "i32"),) * 4)]
     if rank and not is_pointer:
         out += [("tile", d, shape) for d in (("i32" if "int" in roles else "f32"), "f32", "i32", "f16", "i1")]
     integer = ("int" in roles or INT_NAME.search(p)) and not (FLOAT_NAME.search(low) and "int" not in roles)
     out += [("scalar", d) for d in (("i32", "f32") if integer else ("f32", "i32"))]
-    tiles = [("tile", "f32", (64,)), ("tile", "f32", (32, 32)), ("tile", "i32", (64,)), ("tile", "i1", (64,)),
-             ("tile", "i32", (32, 32)), ("tile", "i1", (32, 32)), ("tile", "f32", (4, 16, 16)), ("tile", "u32", (64,)),
-             ("tile", "u8", (64,)), ("tile", "i64", (64,)), ("tile", "f16", (32, 32))]
+    tiles = [("tile", "f32", (32,)), ("tile", "f32", (32, 32)), ("tile", "i32", (32,)), ("tile", "i1", (32,)),
+             ("tile", "i32", (32, 32)), ("tile", "i1", (32, 32)), ("tile", "f32", (4, 16, 16)), ("tile", "u32", (32,)),
+             ("tile", "u8", (32,)), ("tile", "i64", (32,)), ("tile", "f16", (32, 32))]
     out += [("scalar", d) for d in ("i64", "u32", "u64", "i1", "f16", "f64")] + [("ptr", elem)] + tiles
     out += [("ptr", d) for d in DTYPES] + [("const", None), ("const", 16), ("const", 1), ("const", True), ("const", False),
-                                           ("dtype", "f32"), ("desc", "f32", 2), ("desc", "f32", 1), ("ptile", "f32", (64,)),
+                                           ("dtype", "f32"), ("desc", "f32", 2), ("desc", "f32", 1), ("ptile", "f32", (32,)),
                                            ("ptile", "f32", (32, 32)), ("tuple", (("scalar", "i32"),) * 3), ("bptr", "f32", 2),
                                            ("bptr", "f32", 1), ("func", 1), ("func", 2)]
     return unique(out)
+
+
+def returns_value(f):
+    return any(isinstance(n, ast.Return) and n.value is not None and not (isinstance(n.value, ast.Constant) and n.value.value is None)
+               for n in f.nodes)
 
 
 def guesses(f):
@@ -442,10 +530,24 @@ def guesses(f):
     return out
 
 
+def site_in(f, path, line, functions):
+    """The line of f that an error belongs to: its own, or that of the call of the function where it is; 0: unknown."""
+    if path == f.path and f.line <= line <= f.node.end_lineno:
+        return line
+    known, wave = set(), {g.name for g in functions if g.path == path and g.line <= line <= g.node.end_lineno}
+    for _ in range(4):
+        calls = [f.calls[name] for name in wave if name in f.calls]
+        if calls or not wave:
+            return min(calls, default=0)
+        known |= wave
+        wave = {g.name for g in functions if not wave.isdisjoint(g.calls)} - known
+    return 0
+
+
 def parameters_near(f, line):
     """Parameters that the statement at that line depends on, the nearest first."""
     stmt = None
-    for n in ast.walk(f.node):
+    for n in f.nodes:
         if isinstance(n, ast.stmt) and n is not f.node and n.lineno <= line <= (n.end_lineno or n.lineno):
             if stmt is None or n.lineno >= stmt.lineno:
                 stmt = n
@@ -458,7 +560,7 @@ def parameters_near(f, line):
     else:
         names = names_in(stmt)
     defs = {}
-    for n in ast.walk(f.node):
+    for n in f.nodes:
         targets = n.targets if isinstance(n, ast.Assign) else [n.target] if isinstance(n, (ast.AugAssign, ast.AnnAssign, ast.For)) else []
         value = n.iter if isinstance(n, ast.For) else getattr(n, "value", None)
         for t in targets:
@@ -470,7 +572,7 @@ def parameters_near(f, line):
         out += [x for x in wave if x in f.params and x not in out]
         seen.update(wave)
         wave = sorted({y for x in wave for y in defs.get(x, ())} - seen)
-    for n in ast.walk(f.node):  # flags that decide whether the statement is there at all
+    for n in f.nodes:  # flags that decide whether the statement is there at all
         if isinstance(n, ast.If) and n.lineno <= line <= (n.end_lineno or 0):
             out += [x for x in sorted(names_in(n.test)) if x in f.params and x not in out]
     return out
