@@ -200,8 +200,7 @@ def reduce_scatter_ring_kernel(x_ptr, out_ptr, slots_ptr, flags_ptr, acks_ptr, e
     for call in range(0, calls):
         number = tl.load(epoch_ptr) + call
         x = x_ptr + call * world * n
-        if call > 0:
-            dl.wait(acks_ptr + pid, 1, "sys", "acquire", waitValue=number - 1)
+        dl.wait(acks_ptr + pid, 1, "sys", "acquire", waitValue=number - 1)
         for step in range(0, world):
             chunk = (rank - 1 - step + 2 * world) % world
             slots = slots_ptr
@@ -251,7 +250,6 @@ def queue_kernel(x_ptr, out_ptr, queue_ptr, full_ptr, tiles, n, PRODUCERS: tl.co
             __syncthreads()
             if tid(0) == 0:
                 st(taken + slot, 1, scope="sys", semantic="relaxed")
-            __syncthreads()
             dl.notify(full_ptr + slot, right, signal=1, sig_op="set", comm_scope="intra_node")
     else:
         for tile in range(pid - PRODUCERS, tiles, CONSUMERS):
@@ -263,5 +261,4 @@ def queue_kernel(x_ptr, out_ptr, queue_ptr, full_ptr, tiles, n, PRODUCERS: tl.co
             __syncthreads()
             if tid(0) == 0:
                 st(full_ptr + slot, 0, scope="sys", semantic="relaxed")
-            __syncthreads()
             dl.notify(taken + slot, left, signal=0, sig_op="set", comm_scope="intra_node")

@@ -63,7 +63,6 @@ def dispatch_kernel(x_ptr, splits_ptr, out_ptr, out_splits_ptr, recv_ptr, recv_s
             rows += count
         copy_rows(out_ptr + (call * world + peer) * max_rows * HIDDEN, recv_ptr + (half + peer) * max_rows * HIDDEN, rows, HIDDEN,
                   BLOCK)
-        __syncthreads()
 
 
 @triton_dist.jit
@@ -80,10 +79,9 @@ def combine_kernel(y_ptr, splits_ptr, out_ptr, recv_ptr, signals_ptr, epoch_ptr,
     for call in range(0, calls):
         number = tl.load(epoch_ptr) + call
         half = (number % 2).to(tl.int32) * world
-        libshmem_device.putmem_signal_nbi_block(recv_ptr + (half + rank) * max_rows * HIDDEN,
-                                                y_ptr + (call * world + peer) * max_rows * HIDDEN,
-                                                max_rows * HIDDEN * elem_bytes, signals_ptr + half + rank, number,
-                                                libshmem_device.NVSHMEM_SIGNAL_SET, peer)
+        libshmem_device.putmem_signal_block(recv_ptr + (half + rank) * max_rows * HIDDEN,
+                                            y_ptr + (call * world + peer) * max_rows * HIDDEN, max_rows * HIDDEN * elem_bytes,
+                                            signals_ptr + half + rank, number, libshmem_device.NVSHMEM_SIGNAL_SET, peer)
         if tid(0) == 0:
             libshmem_device.signal_wait_until(signals_ptr + half + peer, libshmem_device.NVSHMEM_CMP_EQ, number)
         __syncthreads()
@@ -91,5 +89,3 @@ def combine_kernel(y_ptr, splits_ptr, out_ptr, recv_ptr, signals_ptr, epoch_ptr,
         first = tokens_before(splits, peer * PER_RANK, EXPERTS)
         rows = tokens_before(splits, peer * PER_RANK + PER_RANK, EXPERTS) - first
         copy_rows(out_ptr + (call * x_rows + first) * HIDDEN, recv_ptr + (half + peer) * max_rows * HIDDEN, rows, HIDDEN, BLOCK)
-        __syncthreads()
-    libshmem_device.quiet()

@@ -367,7 +367,7 @@ static Touch touch_of(World *w, Agent *a, const Ins *i, unsigned kind, int warp,
   t.e.comp = x->comp;
   t.e.epoch = x->epoch;
   t.e.ins = i;
-  t.e.flags = (uint8_t)(kind & (ACC_ATOMIC | ACC_ASYNC));
+  t.e.flags = (uint8_t)(kind & (ACC_ATOMIC | ACC_ASYNC | ACC_DATA));
   t.e.scope = (uint8_t)scope;
   t.e.write = (kind & ACC_WRITE) != 0;
   t.kind = kind;

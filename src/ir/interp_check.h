@@ -32,7 +32,7 @@ typedef struct Entry {
   uint32_t comp, epoch;
   const Ins *ins; // NULL: a stream's copy
   uint8_t bytes;  // mask
-  uint8_t flags;  // ACC_ATOMIC, ACC_ASYNC
+  uint8_t flags;  // ACC_ATOMIC, ACC_ASYNC, ACC_DATA
   uint8_t scope;
   uint8_t write;
   uint32_t zero; // entries are compared as bytes

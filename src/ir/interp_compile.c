@@ -326,8 +326,11 @@ void comp_op(Comp *c, const IrOp *op) {
   case OP_shfl: compile_plain(c, op, x_shfl); return;
   case OP_ballot: compile_plain(c, op, x_ballot); return;
   case OP_active_mask: compile_plain(c, op, x_active_mask); return;
-  case OP_load: compile_plain(c, op, x_load); return;
-  case OP_store: compile_plain(c, op, x_store); return;
+  case OP_load:
+  case OP_store:
+    compile_plain(c, op, op->kind == OP_load ? x_load : x_store);
+    if (c->w->check && interp_is_data(c->w, c->m, op)) vec_last(&c->code->ins).flags |= INS_DATA;
+    return;
   case OP_atomic_rmw: compile_plain(c, op, x_rmw); return;
   case OP_atomic_cas: compile_plain(c, op, x_cas); return;
   case OP_load_vec: compile_plain(c, op, x_load_vec); return;
@@ -359,6 +362,8 @@ void comp_op(Comp *c, const IrOp *op) {
   case OP_mem_ptr: compile_plain(c, op, x_mem_ptr); return;
   case OP_load_pack: compile_many(c, op, x_load_pack); return;
   case OP_store_pack: compile_many(c, op, x_store_pack); return;
+  case OP_ldmatrix: compile_many(c, op, x_ldmatrix); return;
+  case OP_stmatrix: compile_many(c, op, x_stmatrix); return;
   case OP_mma: compile_many(c, op, x_mma); return;
   case OP_barrier: comp_emit(c, op, x_barrier); return;
   case OP_warp_barrier: comp_emit(c, op, x_warp_barrier); return;

@@ -61,7 +61,7 @@ struct Ins {
   const void *extra; // by op: see the exec function
   const IrOp *op;    // source line; never NULL
 };
-enum { INS_TRACK = 1, INS_MASKED = 2, INS_THREAD = 4, INS_PTR = 8 };
+enum { INS_TRACK = 1, INS_MASKED = 2, INS_THREAD = 4, INS_PTR = 8, INS_DATA = 16 };
 
 struct Code {
   const IrFunc *func;
@@ -380,7 +380,7 @@ void interp_body_run(World *w, Agent *a, uint32_t pc); // a combine region on up
   X(put_signal) X(put_fence) X(put_quiet) X(team_barrier) X(copy_async) X(async_wait) X(mbarrier_alloc) \
   X(mbarrier_expect) X(mbarrier_arrive) X(mbarrier_wait) X(desc_load_async) X(desc_store_async)
 // clang-format on
-#define EXECS_LANES X(mem_ptr) X(load_pack) X(store_pack) X(mma)
+#define EXECS_LANES X(mem_ptr) X(load_pack) X(store_pack) X(ldmatrix) X(stmatrix) X(mma)
 #define X(name) Step x_##name(World *w, Agent *a, const Ins *i);
 EXECS_CONTROL EXECS_VALUE EXECS_MEMORY EXECS_DIST EXECS_LANES
 #undef X
@@ -438,8 +438,11 @@ enum {
   ACC_ASYNC = 8,
   ACC_ACQUIRE = 16,
   ACC_RELEASE = 32,
-  ACC_QUIET = 64
+  ACC_QUIET = 64,
+  ACC_DATA = 128 // relaxed, and nothing tells an old value from a new one (interp_flow.c)
 };
+// Does a relaxed load or store of the module move data, so that something else must order it?
+bool interp_is_data(World *w, const IrModule *m, const IrOp *op);
 typedef struct Access {
   uint64_t addr, bytes;
   unsigned kind;

@@ -271,7 +271,7 @@ Step x_load(World *w, Agent *a, const Ins *i) {
     char *dst = r + (size_t)from * i->r.stride * es;
     const Access x = {.addr = addr,
                       .bytes = len,
-                      .kind = ACC_READ | order,
+                      .kind = ACC_READ | order | (i->flags & INS_DATA ? ACC_DATA : 0),
                       .warp = interp_warp(a, i, from),
                       .scope = order ? op_scope(w, i->op, addr) : SCOPE_gpu,
                       .esize = (int)es,
@@ -304,7 +304,7 @@ Step x_store(World *w, Agent *a, const Ins *i) {
     const size_t len = (size_t)(to - from) * es;
     const Access x = {.addr = addr,
                       .bytes = len,
-                      .kind = ACC_WRITE | order,
+                      .kind = ACC_WRITE | order | (i->flags & INS_DATA ? ACC_DATA : 0),
                       .warp = interp_warp(a, i, from),
                       .scope = order ? op_scope(w, i->op, addr) : SCOPE_gpu,
                       .esize = (int)es,

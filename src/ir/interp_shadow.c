@@ -99,7 +99,9 @@ static void compare(World *w, const Touch *t, uint32_t list, uint64_t addr) {
     const Entry old = k->nodes.data[i].e;
     if (!(old.bytes & t->e.bytes) || old.comp == t->e.comp || old.comp == t->twin) continue;
     if (clock_covers(w, t->seen, old.comp, old.epoch)) continue;
-    const bool atomic = old.flags & t->e.flags & ACC_ATOMIC;
+    const bool both = old.flags & t->e.flags & ACC_ATOMIC;
+    const bool data = (old.flags & t->e.flags & ACC_DATA) && old.write != t->e.write;
+    const bool atomic = both && !data;
     if (atomic) {
       const IrScope need = scope_between(w, old.comp, t->e.comp);
       if (old.scope >= need && t->e.scope >= need) continue;

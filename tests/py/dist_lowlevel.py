@@ -69,7 +69,7 @@ def reduce_scatter(how, world, n, parts):
     x = [rng.standard_normal((CALLS, world, n)).astype(f32) for _ in range(world)]
     got = run(how, world, "lowlevel.py:reduce_scatter_ring_kernel", [parts],
               dict(x_ptr=x, out_ptr=np.zeros((CALLS, n), f32), slots_ptr=sym((world - 1, n), f32),
-                   flags_ptr=sym((parts, world - 1), u64), acks_ptr=sym(parts, u64), epoch_ptr=EPOCH, calls=CALLS, n=n, BLOCK=64),
+                   flags_ptr=sym((parts, world - 1), u64), acks_ptr=("sym", np.full(parts, EPOCH[0] - 1, u64)), epoch_ptr=EPOCH, calls=CALLS, n=n, BLOCK=64),
               ["out_ptr"])
     want = sum(v.astype(np.float64) for v in x)
     for r in range(world):

@@ -15,7 +15,9 @@ typedef struct Buf {
   const char *name;
   size_t bytes;
   int segment;
-  bool zeroed; // contents count as written
+  bool zeroed;          // contents count as written
+  const int32_t *words; // they begin with these
+  int nwords;
   char *base[RANKS];
 } Buf;
 typedef struct Kernel {
@@ -133,6 +135,15 @@ static void copy_to_peers(Scenario *s, int stream, const char *dst, const char *
                                    .peer_shift = p,
                                    .dst_per_rank = bytes,
                                    .bytes = bytes};
+}
+
+// Two launches of `calls=2` each; epoch is the number of the first call.
+static void twice(Scenario *s, const char *file, const char *kernel, uint32_t x, const char *args) {
+  for (int c = 0; c < CALLS; c++) {
+    launch(s, 0, "collectives.py", "advance_epoch_kernel", 1, 1, "epoch_ptr=@epoch:i64");
+    launch(s, 0, file, kernel, x, 1, arena_printf(&s->arena, "%s calls=2", args));
+    launch(s, 0, "collectives.py", "advance_epoch_kernel", 1, 1, "epoch_ptr=@epoch:i64");
+  }
 }
 
 static void scenario_open(Scenario *s, const char *name) {
@@ -329,10 +340,113 @@ static void gemm_ar(Scenario *s) {
 static void gemm_ar_notify(Scenario *s) {
   gemm_then_sum(s, RAW, "gemm_ar_notify_kernel", RAW, "sum_partials_wait_kernel", "n=2048 n_flags=32");
 }
+// ---- the kernels of threads ------------------------------------------------------------------------------------------------
+#define LOW "lowlevel.py"
+#define MOE "moe.py"
+static void prefix_sum(Scenario *s) { // within a rank
+  buf(s, "x", 2 * 160, false, true);
+  buf(s, "out", 2 * 160, false, false);
+  buf(s, "sums", 12, false, true);
+  for (int c = 0; c < CALLS; c++)
+    launch(s, 0, LOW, "prefix_sum_kernel", 3, 1,
+           "x_ptr=@x:i32 out_ptr=@out:i32 sums_ptr=@sums:i32 arrived_ptr=@done:i32 calls=2 n=40 BLOCK:=16");
+}
+static void gather_by_threads(Scenario *s, size_t symmetric) {
+  buf(s, "x", 2 * 150 * 4, false, true); // more than a warp holds, and ragged
+  buf(s, "g", symmetric, true, true);
+  buf(s, "out", 2 * RANKS * 150 * 4, false, false);
+}
+static void all_gather_ll(Scenario *s) {
+  gather_by_threads(s, 2 * RANKS * 300 * 4);
+  twice(s, LOW, "all_gather_ll_kernel", RANKS,
+        "x_ptr=@x:u32 out_ptr=@out:u32 words_ptr=@g:u32 epoch_ptr=@epoch:i64 n=149");
+}
+static void all_gather_push_vec(Scenario *s) {
+  gather_by_threads(s, RANKS * 150 * 4);
+  twice(
+      s, LOW, "all_gather_push_kernel", RANKS,
+      "x_ptr=@x:f32 out_ptr=@out:f32 gathered_ptr=@g:f32 flags_ptr=@flags:i32 epoch_ptr=@epoch:i64 n=149 VEC:=4");
+}
+static void gathered(Scenario *s) {
+  gather_buffers(s);
+  for (int c = 0; c < CALLS; c++) {
+    advance(s);
+    wait_all(s, "acks", 1, 1);
+    wait_stream(s, 1, 0);
+    copy_to_peers(s, 1, "g", "x", 400);
+    copy_to_peers(s, 1, "flags", "epoch", 8);
+    launch(s, 0, LOW, "gathered_kernel", 2, RANKS,
+           "gathered_ptr=@g:f32 out_ptr=@out:f32 flags_ptr=@flags:i64 epoch_ptr=@epoch:i64 n=100 BLOCK:=32");
+    wait_stream(s, 0, 1);
+    announce(s, "acks");
+  }
+}
+static void two_shot_threads(Scenario *s) {
+  buf(s, "x", 2 * 301 * 4, false, true);
+  buf(s, "mine", 301 * 4, true, true);
+  buf(s, "sum", 301 * 4, true, true);
+  buf(s, "out", 2 * 301 * 4, false, false);
+  twice(s, LOW, "all_reduce_two_shot_kernel", 2,
+        "x_ptr=@x:f32 out_ptr=@out:f32 mine_ptr=@mine:f32 sum_ptr=@sum:f32 flags_ptr=@flags:i32 "
+        "epoch_ptr=@epoch:i64 n=301 VEC:=4");
+}
+static void ring_reduce_scatter(Scenario *s) {
+  buf(s, "x", 2 * RANKS * 20 * 4, false, true);
+  buf(s, "slots", (RANKS - 1) * 20 * 4, true, true);
+  buf(s, "out", 2 * 20 * 4, false, false);
+  twice(s, LOW, "reduce_scatter_ring_kernel", 2,
+        "x_ptr=@x:f32 out_ptr=@out:f32 slots_ptr=@slots:f32 flags_ptr=@flags:u64 acks_ptr=@acks:u64 "
+        "epoch_ptr=@epoch:i64 n=20 BLOCK:=16");
+}
+static void queue(Scenario *s) {
+  buf(s, "x", 120 * 4, false, true);
+  buf(s, "slots", 4 * 16 * 4, true, true);
+  buf(s, "out", 120 * 4, false, false);
+  launch(s, 0, LOW, "queue_kernel", 3, 1,
+         "x_ptr=@x:f32 out_ptr=@out:f32 queue_ptr=@slots:f32 full_ptr=@flags:u64 tiles=8 n=120 PRODUCERS:=2 "
+         "CONSUMERS:=1 SLOTS:=4 BLOCK:=16");
+}
+
+static const int32_t splits[2 * 8] = {1, 0, 2, 1, 0, 0, 1, 1,
+                                      0, 2, 0, 0, 1, 1, 1, 1}; // of 6 tokens, over 8 experts
+static void expert_buffers(Scenario *s) {
+  buf(s, "x", 2 * RANKS * 6 * 4 * 4, false, true);
+  buf(s, "splits", sizeof splits, false, true);
+  s->bufs[s->nbufs - 1].words = splits;
+  s->bufs[s->nbufs - 1].nwords = 16;
+  buf(s, "recv", 2 * RANKS * 6 * 4 * 4, true, true);
+  buf(s, "counts", 2 * RANKS * 2 * 4, true, true);
+  buf(s, "out", 2 * RANKS * 6 * 4 * 4, false, false);
+  buf(s, "out_counts", 2 * RANKS * 2 * 4, false, false);
+}
+#define EXPERTS_ARGS \
+  "signals_ptr=@flags:u64 epoch_ptr=@epoch:i64 x_rows=6 max_rows=6 HIDDEN:=4 EXPERTS:=8 PER_RANK:=2 BLOCK:=16"
+static void dispatch(Scenario *s) {
+  expert_buffers(s);
+  twice(
+      s, MOE, "dispatch_kernel", RANKS,
+      "x_ptr=@x:f32 splits_ptr=@splits:i32 out_ptr=@out:f32 out_splits_ptr=@out_counts:i32 recv_ptr=@recv:f32 "
+      "recv_splits_ptr=@counts:i32 " EXPERTS_ARGS);
+}
+static void combine(Scenario *s) {
+  expert_buffers(s);
+  twice(s, MOE, "combine_kernel", RANKS,
+        "y_ptr=@x:f32 splits_ptr=@splits:i32 out_ptr=@out:f32 recv_ptr=@recv:f32 " EXPERTS_ARGS);
+}
+
 static const struct {
   const char *name;
   void (*describe)(Scenario *s);
-} scenarios[] = {{"all_gather_push", all_gather_push},
+} scenarios[] = {{"prefix_sum", prefix_sum},
+                 {"all_gather_ll", all_gather_ll},
+                 {"all_gather_push_vec", all_gather_push_vec},
+                 {"gathered", gathered},
+                 {"two_shot_threads", two_shot_threads},
+                 {"ring_reduce_scatter", ring_reduce_scatter},
+                 {"queue", queue},
+                 {"dispatch", dispatch},
+                 {"combine", combine},
+                 {"all_gather_push", all_gather_push},
                  {"all_gather_ring", all_gather_ring},
                  {"all_gather_pull", all_gather_pull},
                  {"reduce_scatter", reduce_scatter},
@@ -356,6 +470,7 @@ static void run(Scenario *s, Arena *a, int mutated, const IrFunc *mutant, uint64
     const Buf *b = &s->bufs[k];
     for (int r = 0; r < RANKS; r++) {
       memset(b->base[r], 0, b->bytes);
+      if (b->nwords) memcpy(b->base[r], b->words, sizeof *b->words * (size_t)b->nwords);
       memory[nm++] = (InterpMemory){.base = b->base[r],
                                     .bytes = b->bytes,
                                     .name = b->name,
