@@ -194,7 +194,8 @@ static void test_atomics(void **state) {
       {"i32", "or", 12, 10, 14},        {"i32", "xor", 12, 10, 6},    {"f32", "fadd", 1.5, 2.25, 3.75},
       {"f64", "fadd", 1e300, 1, 1e300}, {"f16", "fadd", 1.5, 2, 3.5}, {"bf16", "fadd", 256, 1, 256},
       {"f32", "fmax", -1, -2, -1},      {"f32", "fmin", -1, -2, -2},  {"bf16", "fmax", -1, 2, 2},
-      {"f32", "xchg", 1, 2, 2},         {"f32", "fmax", 1, NAN, 1},
+      {"f32", "xchg", 1, 2, 2},         {"f32", "fmax", 1, NAN, NAN}, {"f32", "fmin", 1, NAN, 1},
+      {"f32", "fmax", NAN, 5, NAN},     {"f64", "fmin", NAN, 5, 5},   {"f32", "fmin", 0.0, -0.0, -0.0},
   };
   Arena a;
   TEST_ARENA(a);
