@@ -1,8 +1,9 @@
 // launch: what a launch costs the host, ours beside the bare driver call, on an NVIDIA GPU.
 //
 // An empty kernel of eight arguments, launched in series short enough for the driver's queue, in rounds that take the ways in
-// turn: cuLaunchKernelEx with a pointer to each argument; the same with one packed buffer; rt_launch; dt_launch. Prints the
-// median of the rounds a way, and the median of the per-round differences from the faster bare call. Then one JSON object.
+// turn: cuLaunchKernelEx with a pointer to each argument; the same with one packed buffer; rt_launch; dt_launch, with the
+// device's context current in the thread and with none. Prints the median of the rounds a way, and the median of the
+// per-round differences from the faster bare call. Then one JSON object.
 #include "rt/dev_cuda.h"
 
 #include "ditron/ditron.h"
@@ -26,6 +27,7 @@ static void fail(const char *what, const char *why) {
 typedef struct Bench {
   const Cuda *cu;
   CuFunction function;
+  CuContext context;
   CuStream stream;
   RtKernel *rt_kernel;
   RtStream *rt_stream;
@@ -61,6 +63,9 @@ static void through_api(Bench *b) {
   static const uint32_t grid[3] = {1, 1, 1};
   if (dt_launch(b->dt_kernel, b->dt_stream, grid, b->dt_args, ARGS)) fail("dt_launch", "failed");
 }
+
+// From a thread that has no context current: ours has to be set, and taken back.
+static void without_context(Bench *b) { through_api(b); }
 
 // ---- setting up --------------------------------------------------------------------------------------------
 static const Image *make_image(Arena *a) {
@@ -124,15 +129,18 @@ static double median(double *v) {
 }
 
 static double series(Bench *b, void (*launch)(Bench *)) {
+  b->cu->CtxSetCurrent(b->context);
   b->cu->StreamSynchronize(b->stream);
+  if (launch == without_context) b->cu->CtxSetCurrent(NULL);
   const uint64_t start = os_now_ns();
   for (int i = 0; i < SERIES; i++) launch(b);
   return (double)(os_now_ns() - start) / SERIES;
 }
 
 static void measure(Bench *b) {
-  enum { WAYS = 4 };
-  static void (*const ways[WAYS])(Bench *) = {bare_pointers, bare_buffer, through_rt, through_api};
+  enum { WAYS = 5 };
+  static void (*const ways[WAYS])(Bench *) = {bare_pointers, bare_buffer, through_rt, through_api,
+                                              without_context};
   static const char *const names[WAYS] = {"cuLaunchKernelEx, pointers", "cuLaunchKernelEx, buffer",
                                           "rt_launch", "dt_launch"};
   static double ns[WAYS][ROUNDS], more[WAYS][ROUNDS];
@@ -155,8 +163,8 @@ static void measure(Bench *b) {
   }
   printf(
       "{\"name\": \"launch\", \"args\": %d, \"bare_ns\": %.0f, \"buffer_ns\": %.0f, \"rt_ns\": %.0f, \"api_ns\": %.0f, "
-      "\"rt_over_ns\": %.0f, \"api_over_ns\": %.0f}\n",
-      ARGS, t[0], t[1], t[2], t[3], d[2], d[3]);
+      "\"rt_over_ns\": %.0f, \"api_over_ns\": %.0f, \"no_context_over_ns\": %.0f}\n",
+      ARGS, t[0], t[1], t[2], t[3], d[2], d[3], d[4]);
 }
 
 int main(void) {
@@ -198,6 +206,7 @@ int main(void) {
   CuModule m;
   b.cu = cr->cu;
   b.stream = rt_stream_native(b.rt_stream);
+  b.context = cr->context;
   cr->cu->CtxSetCurrent(cr->context);
   if (cr->cu->ModuleLoadDataEx(&m, PTX, 0, NULL, NULL) || cr->cu->ModuleGetFunction(&b.function, m, "empty"))
     fail("cuModuleLoadDataEx", "failed");

@@ -856,6 +856,54 @@ static void test_on_a_device(void **state) {
   gpu_down(&g);
 }
 
+// The driver's own calls, for what only callers do.
+static void *driver_call(const char *name) {
+  void *lib = dlopen("libcuda.so.1", RTLD_NOW), *f = lib ? dlsym(lib, name) : NULL;
+  assert_non_null(f);
+  return f;
+}
+#define DRIVER(name, ...) ((int (*)(__VA_ARGS__))(uintptr_t)driver_call(name))
+#define ZERO(call) assert_int_equal(call, 0)
+
+// A caller's stream, captured into a graph in the mode that forbids whatever could wait.
+static void test_graph_on_a_device(void **state) {
+  (void)state;
+  enum { N = 256 };
+  Gpu g;
+  Add a;
+  RtStream *theirs;
+  void *context, *native, *graph, *exec;
+  float x[N], y[N], out[N];
+  if (!real_device()) skip();
+  gpu_up(&g, NULL, NULL);
+  ZERO(DRIVER("cuDevicePrimaryCtxRetain", void **, int)(&context, 0));
+  ZERO(DRIVER("cuCtxSetCurrent", void *)(context));
+  ZERO(DRIVER("cuStreamCreate", void **, unsigned)(&native, 1));
+  OK(rt_stream_wrap(g.rank, native, "theirs", &theirs, &g.e));
+  for (int i = 0; i < N; i++) x[i] = (float)i, y[i] = 1;
+  add_up(&g, &a, N);
+  OK(rt_copy(theirs, a.p[0], x, sizeof x, &g.e));
+  OK(rt_copy(theirs, a.p[1], y, sizeof y, &g.e));
+  OK(rt_stream_sync(theirs, &g.e));
+  ZERO(DRIVER("cuStreamBeginCapture_v2", void *, int)(native, 0));
+  a.args[2].bits = a.args[1].bits; // y += x, three times
+  for (int i = 0; i < 3; i++) OK(rt_launch(a.k, theirs, (uint32_t[3]){2, 1, 1}, a.args, 4, &g.e));
+  ZERO(DRIVER("cuStreamEndCapture", void *, void **)(native, &graph));
+  ZERO(DRIVER("cuGraphInstantiateWithFlags", void **, void *, unsigned long long)(&exec, graph, 0));
+  for (int i = 0; i < 2; i++) ZERO(DRIVER("cuGraphLaunch", void *, void *)(exec, native));
+  OK(rt_copy(theirs, out, a.p[1], sizeof out, &g.e));
+  OK(rt_stream_sync(theirs, &g.e));
+  for (int i = 0; i < N; i++) assert_true(out[i] == 1 + 6 * (float)i);
+  DRIVER("cuGraphExecDestroy", void *)(exec);
+  DRIVER("cuGraphDestroy", void *)(graph);
+  rt_stream_destroy(theirs);
+  ZERO(DRIVER("cuStreamDestroy_v2", void *)(native));
+  add_down(&g, &a);
+  ZERO(DRIVER("cuCtxSetCurrent", void *)(NULL));
+  gpu_down(&g);
+  ZERO(DRIVER("cuDevicePrimaryCtxRelease_v2", int)(0));
+}
+
 // Last: the process has no device afterwards.
 static void test_broken_on_a_device(void **state) {
   (void)state;
@@ -889,6 +937,7 @@ int main(void) {
       cmocka_unit_test(test_reports),
       cmocka_unit_test(test_contexts_of_the_caller),
       cmocka_unit_test(test_on_a_device),
+      cmocka_unit_test(test_graph_on_a_device),
       cmocka_unit_test(test_broken_on_a_device),
   };
   return cmocka_run_group_tests(tests, find_fake, NULL);
