@@ -66,6 +66,10 @@ static V mul_high(Lower *l, V a, V b, bool is_signed) {
 static V shift(Lower *l, IrOpKind k, V a, V b) {
   const T ty = LLVMTypeOf(a);
   const uint32_t bits = LLVMGetIntTypeWidth(lower_elem_type(ty));
+  if (LLVMIsAConstantInt(b) && LLVMConstIntGetZExtValue(b) < bits) {
+    if (k == OP_shl) return LLVMBuildShl(l->b, a, b, "");
+    return k == OP_shr_s ? LLVMBuildAShr(l->b, a, b, "") : LLVMBuildLShr(l->b, a, b, "");
+  }
   const V in = lower_icmp(l, LLVMIntULT, b, lower_ci(ty, bits));
   if (k == OP_shr_s) return LLVMBuildAShr(l->b, a, lower_sel(l, in, b, lower_ci(ty, bits - 1)), "");
   const V safe = lower_sel(l, in, b, LLVMConstNull(ty));

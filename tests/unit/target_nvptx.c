@@ -171,7 +171,7 @@ static void test_memory(void **state) {
        " thread bf16, thread bf16, thread bf16, thread bf16\n"
        "  %s = fadd %a, %b : thread bf16\n"
        "  store_pack %p, %m, %s, %b, %c, %d, %e, %f, %g, %h\n",
-       {"ld.global.v4.b32", "st.global.v4.b32", "cvt.rn.bf16.f32", "1065369472"},
+       {"ld.global.v4.b32", "st.global.v4.b32", "cvt.rn.bf16x2.f32", "1065369472"},
        0}, // 0x3f803f80: two ones
       {"packs of bytes",
        "",
@@ -294,7 +294,7 @@ static void test_numbers(void **state) {
        "  %a = load %p, _, _ : thread f16\n  %b = fadd %a, %a : thread f16\n  %c = fcast %b : thread f32\n"
        "  %d = fcast %c {round=rtz} : thread f16\n  %e = fcast %c {round=rtz} : thread bf16\n  %f = fcast %e : thread f16\n"
        "  %g = fmul %d, %f : thread f16\n  store %p, %g, _\n",
-       {"cvt.f32.f16", "cvt.rn.f16.f32", "cvt.rz.f16.f32", "cvt.rz.bf16.f32"},
+       {"cvt.f32.f16", "cvt.rn.f16x2.f32", "cvt.rz.f16x2.f32", "cvt.rz.bf16x2.f32"},
        0},
       {"bytes of float",
        "",
@@ -323,6 +323,40 @@ static void test_numbers(void **state) {
   gpu_make(&g, "sm_80", thread_kernel(cases[6].params, cases[6].type, cases[6].body));
   gpu_lacks(&g, "e4m3x2");
   gpu_free(&g);
+}
+
+// Neighbours are converted together, in a pack and in a product's register.
+static void test_pairs(void **state) {
+  (void)state;
+  static const Case cases[] = {
+      {"a pack",
+       "",
+       "bf16",
+       "  %f = si2f %t : thread f32\n  %g = fadd %f, %f : thread f32\n  %a = fcast %f : thread bf16\n"
+       "  %b = fcast %g : thread bf16\n  store_pack %p, _, %a, %b, %b, %a\n",
+       {"st.global.v2.b32"},
+       0},
+      {"a register",
+       "",
+       "i32",
+       "  %f = si2f %t : thread f32\n  %g = fadd %f, %f : thread f32\n  %a = fcast %f : thread f16\n"
+       "  %b = fcast %g : thread f16\n  %ai = bitcast %a : thread i16\n  %bi = bitcast %b : thread i16\n"
+       "  %ax = ext_u %ai : thread i32\n  %bx = ext_u %bi : thread i32\n  %k = const {value=16} : thread i32\n"
+       "  %bh = shl %bx, %k : thread i32\n  %r = or %ax, %bh : thread i32\n  store %p, %r, _\n",
+       {"cvt.rn.f16x2.f32"},
+       0},
+  };
+  static const int conversions[] = {2, 1};
+  run_cases(cases, DT_COUNTOF(cases));
+  for (size_t k = 0; k < DT_COUNTOF(cases); k++) {
+    Gpu g;
+    gpu_make(&g, "sm_90a", thread_kernel("", cases[k].type, cases[k].body));
+    int n = 0;
+    for (const char *s = g.ptx; (s = strstr(s, "16x2.f32")) != NULL; s++) n++;
+    assert_int_equal(n, conversions[k]);
+    gpu_lacks(&g, "prmt");
+    gpu_free(&g);
+  }
 }
 
 static void test_atomics(void **state) {
@@ -712,11 +746,12 @@ int main(void) {
       cmocka_unit_test(test_vector_add),   cmocka_unit_test(test_memory),
       cmocka_unit_test(test_shared),       cmocka_unit_test(test_too_much_shared),
       cmocka_unit_test(test_numbers),      cmocka_unit_test(test_atomics),
-      cmocka_unit_test(test_lanes),        cmocka_unit_test(test_matrices),
-      cmocka_unit_test(test_waits),        cmocka_unit_test(test_copies),
-      cmocka_unit_test(test_polling_loop), cmocka_unit_test(test_mbarriers),
-      cmocka_unit_test(test_people),       cmocka_unit_test(test_bad_assembly),
-      cmocka_unit_test(test_partitions),   cmocka_unit_test(test_no_ptxas),
+      cmocka_unit_test(test_pairs),        cmocka_unit_test(test_lanes),
+      cmocka_unit_test(test_matrices),     cmocka_unit_test(test_waits),
+      cmocka_unit_test(test_copies),       cmocka_unit_test(test_polling_loop),
+      cmocka_unit_test(test_mbarriers),    cmocka_unit_test(test_people),
+      cmocka_unit_test(test_bad_assembly), cmocka_unit_test(test_partitions),
+      cmocka_unit_test(test_no_ptxas),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

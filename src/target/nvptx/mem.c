@@ -51,8 +51,12 @@ static void to_words(Lower *l, const Access *a, V const *elems, V *words) {
   const uint32_t per = a->n / a->nwords, bits = 8 * (uint32_t)ir_type_bytes(a->elem);
   for (uint32_t w = 0; w < a->nwords; w++) {
     V x = NULL;
-    for (uint32_t i = 0; i < per; i++) {
-      V e = LLVMBuildZExtOrBitCast(l->b, to_bits(l, elems[w * per + i], a->elem), a->word, "");
+    for (uint32_t i = 0, step; i < per; i += step) {
+      const V *at = &elems[w * per + i];
+      V e = i + 1 < per ? nvptx_pair(l, at[0], at[1]) : NULL;
+      step = e ? 2 : 1;
+      if (!e) e = to_bits(l, at[0], a->elem);
+      e = LLVMBuildZExtOrBitCast(l->b, e, a->word, "");
       if (i) e = lower_or(l, x, lower_shl(l, e, i * bits));
       x = e;
     }

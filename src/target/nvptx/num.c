@@ -18,17 +18,57 @@ V nvptx_widen(Lower *l, V x, IrDtype d) {
   const V halves = pure(l, l->i32, nvptx_text(l, "cvt.rn.f16x2.%s $0, $1;", f8_name(d)), "=r,h", &pair, 1);
   return lower_widen(l, LLVMBuildTrunc(l->b, halves, l->i16, ""), IR_f16);
 }
+// The machine converts two at a time, at full rate; single conversions of halves are slower than a pair with a zero. What a
+// value was made of is remembered, so that two which end up side by side become one conversion.
+typedef struct Narrowed {
+  V from;
+  IrDtype d;
+  IrRound round;
+} Narrowed;
+
+static bool converts(const Lower *l, IrDtype d, IrRound round) {
+  return d == IR_bf16 || d == IR_f16 || (is_f8(d) && has_f8(l) && round == ROUND_rtne);
+}
+static V pair_of(Lower *l, V lo, V hi, IrDtype d, IrRound round) {
+  V args[] = {hi, lo};
+  if (is_f8(d))
+    return pure(l, l->i16, nvptx_text(l, "cvt.rn.satfinite.%s.f32 $0, $1, $2;", f8_name(d)), "=h,f,f", args,
+                2);
+  return pure(
+      l, l->i32,
+      nvptx_text(l, "cvt.%s.%sx2.f32 $0, $1, $2;", round == ROUND_rtz ? "rz" : "rn", ir_dtypes[d].name),
+      "=r,f,f", args, 2);
+}
 V nvptx_narrow(Lower *l, V x, IrDtype d, IrRound round) {
-  if (LLVMTypeOf(x) != l->f32) return NULL;
-  if (d == IR_bf16 && round == ROUND_rtne)
-    return LLVMBuildBitCast(l->b, LLVMBuildFPTrunc(l->b, x, LLVMBFloatTypeInContext(l->cx), ""), l->i16, "");
-  if (d == IR_bf16) return pure(l, l->i16, "cvt.rz.bf16.f32 $0, $1;", "=h,f", &x, 1);
-  if (d == IR_f16 && round == ROUND_rtz) return pure(l, l->i16, "cvt.rz.f16.f32 $0, $1;", "=h,f", &x, 1);
-  if (!is_f8(d) || !has_f8(l) || round != ROUND_rtne) return NULL;
-  V args[] = {LLVMConstNull(l->f32), x}; // the second goes into the lower byte
-  const V pair =
-      pure(l, l->i16, nvptx_text(l, "cvt.rn.satfinite.%s.f32 $0, $1, $2;", f8_name(d)), "=h,f,f", args, 2);
-  return LLVMBuildTrunc(l->b, pair, l->i8, "");
+  if (LLVMTypeOf(x) != l->f32 || !converts(l, d, round)) return NULL;
+  NvptxState *s = l->own;
+  const V pair = pair_of(l, x, LLVMConstNull(l->f32), d, round);
+  const V r = LLVMBuildTrunc(l->b, pair, lower_dtype(l, d), "");
+  Narrowed *n = arena_new(l->arena, Narrowed);
+  *n = (Narrowed){x, d, round};
+  map_setp(&s->narrowed, r, n);
+  return r;
+}
+V nvptx_pair(Lower *l, V lo, V hi) {
+  const NvptxState *s = l->own;
+  const Narrowed *a = map_getp(&s->narrowed, lo), *b = map_getp(&s->narrowed, hi);
+  if (!a || !b || a->d != b->d || a->round != b->round) return NULL;
+  return pair_of(l, a->from, b->from, a->d, a->round);
+}
+// a | b << 16 of two widened halves, as packs are made for products.
+static V joined_halves(Lower *l, V x, V y) {
+  if (LLVMTypeOf(x) != l->i32 || !LLVMIsAInstruction(x) || !LLVMIsAInstruction(y)) return NULL;
+  if (LLVMGetInstructionOpcode(y) != LLVMShl) {
+    const V z = x;
+    x = y;
+    y = z;
+  }
+  if (LLVMGetInstructionOpcode(y) != LLVMShl || LLVMGetInstructionOpcode(x) != LLVMZExt) return NULL;
+  const V by = LLVMGetOperand(y, 1), high = LLVMGetOperand(y, 0);
+  if (!LLVMIsAConstantInt(by) || LLVMConstIntGetZExtValue(by) != 16) return NULL;
+  if (!LLVMIsAInstruction(high) || LLVMGetInstructionOpcode(high) != LLVMZExt) return NULL;
+  const V lo = LLVMGetOperand(x, 0), hi = LLVMGetOperand(high, 0);
+  return LLVMTypeOf(lo) == l->i16 && LLVMTypeOf(hi) == l->i16 ? nvptx_pair(l, lo, hi) : NULL;
 }
 
 // ---- functions -----------------------------------------------------------------------------------
@@ -155,6 +195,11 @@ static V min_max(Lower *l, const IrOp *op, V a, V b) {
 }
 
 bool nvptx_num(Lower *l, const IrOp *op) {
+  if (op->kind == OP_or) {
+    const V both = joined_halves(l, lower_operand(l, op, 0), lower_operand(l, op, 1));
+    if (both) lower_result(l, op, both);
+    return both != NULL;
+  }
   if (op->kind != OP_fdiv && op->kind != OP_fmin && op->kind != OP_fmax && op->kind != OP_frem &&
       op->kind != OP_f2si && op->kind != OP_f2ui)
     return false;
