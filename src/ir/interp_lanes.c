@@ -89,6 +89,35 @@ Step x_store_pack(World *w, Agent *a, const Ins *i) {
   return SWITCH;
 }
 
+// ---- matrices of 8 x 8 16-bit elements ----------------------------------------------------------------------------------------
+static Step matrices(World *w, Agent *a, const Ins *i, bool load) {
+  const Operands *o = i->extra; // p, then registers
+  const uint32_t n = interp_count(a, i), count = load ? i->op->nresults : o->n - 1;
+  const bool transposed = ir_attr_i(i->op, ATTR_transposed);
+  for (uint32_t first = 0; first + 32 <= n; first += 32) {
+    for (uint32_t m = 0; m < count; m++) {
+      char *row[8];
+      bool ok = true;
+      for (uint32_t j = 0; j < 8; j++)
+        ok &= pack_at(w, a, i, first + 8 * m + j, 16, load ? ACC_READ : ACC_WRITE, &row[j]);
+      for (uint32_t lane = 0; ok && lane < 32; lane++) {
+        char *r = elem(a, o->at[1 + m], first + lane);
+        for (uint32_t e = 0; e < 2; e++) {
+          const uint32_t x = lane / 4, y = 2 * (lane % 4) + e; // row and column of what the lane holds
+          char *at = transposed ? row[y] + 2 * x : row[x] + 2 * y;
+          if (load)
+            memcpy(r + 2 * e, at, 2);
+          else
+            memcpy(at, r + 2 * e, 2);
+        }
+      }
+    }
+  }
+  return SWITCH;
+}
+Step x_ldmatrix(World *w, Agent *a, const Ins *i) { return matrices(w, a, i, true); }
+Step x_stmatrix(World *w, Agent *a, const Ins *i) { return matrices(w, a, i, false); }
+
 // ---- the matrix unit ---------------------------------------------------------------------------------------------------------------
 static const struct Shape {
   int m, n, k;

@@ -222,6 +222,13 @@ static void low_split(Low *l, IrOp *op) {
   }
 }
 
+// Operands of a product move together, right before it.
+static bool moves_with_product(Low *l, const IrOp *op) {
+  const IrUse *u = op->results[0].uses;
+  return u && !u->next && u->user->kind == OP_dot && u->user->parent == op->parent &&
+         lay_mma_shape(u->user) >= 0 && u != &u->user->operands[2] && !low_is_renumbering(l, op);
+}
+
 static void low_gather(Low *l, IrOp *op) {
   IrValue *a = ir_operand(op, 0), *i = ir_operand(op, 1);
   const IrType *from = a->type, *t = op->results[0].type;
@@ -482,6 +489,7 @@ static void low_op(Low *l, IrOp *op) {
   case OP_trans:
   case OP_broadcast: low_renamed(l, op); break;
   case OP_relayout: {
+    if (moves_with_product(l, op)) break;
     IrValue *a = ir_operand(op, 0), **out = low_new_regs(l, low_layout(ir_result(op, 0)));
     low_move(l, a->type, low_regs(l, a), op->results[0].type, out);
     low_set_regs(l, ir_result(op, 0), out);

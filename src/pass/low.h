@@ -71,6 +71,9 @@ typedef struct LowBuf {
   IrValue *ptr; // thread ptr<T, shared>
   const IrType *elem;
   bool as_int; // pointers are kept as i64, i1 as i8
+  // Swizzled: 16-byte chunks change places within lines of 128 bytes: index ^ ((index >> from & mask) << 3). Linear, so it goes
+  // into the bits of a layout like any other map. mask 0: not.
+  uint32_t from, mask;
 } LowBuf;
 // Scratch for n elements at `offset` bytes behind the program's own; the caller keeps barriers.
 LowBuf low_scratch(Low *l, const IrType *elem, int64_t n, int64_t offset, int64_t *end);
@@ -79,8 +82,15 @@ IrValue *low_get(Low *l, const LowBuf *b, IrValue *index);
 // All of a tile's elements to a buffer at their flat index, and from there into the registers of another layout. No barriers.
 void low_spill(Low *l, const LowBuf *b, const IrType *tile, IrValue **regs);
 void low_fetch(Low *l, const LowBuf *b, const IrType *tile, IrValue **regs);
+// May `ldmatrix` fetch these registers of 16-bit elements from row-major memory? transposed: by columns.
+bool low_is_matrix(const IrType *tile, bool *transposed);
+void low_swizzle(LowBuf *b, const IrType *tile); // for ldmatrix without bank conflicts
+void low_fetch_matrix(Low *l, const LowBuf *b, const IrType *tile, bool transposed, IrValue **regs);
 // The registers of `to` from those of `from`: renumbered, or through block memory.
 void low_move(Low *l, const IrType *from, IrValue **regs, const IrType *to, IrValue **out);
+// Several tiles at once, between two barriers; each gets its registers.
+void low_move_together(Low *l, IrOp *const *relayouts, uint32_t n);
+bool low_is_renumbering(Low *l, const IrOp *relayout); // no thread needs what another holds
 
 // ---- families of ops
 void low_note_accesses(Low *l);

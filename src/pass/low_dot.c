@@ -49,6 +49,13 @@ static uint32_t find(Low *l, const IrOp *op, const IrValue *v, int64_t row, int6
 
 static void on_matrix_unit(Low *l, IrOp *op, int which) {
   const struct Shape *s = &shapes[which];
+  IrOp *moves[2];
+  uint32_t nmoves = 0;
+  for (uint32_t i = 0; i < 2; i++) {
+    IrValue *v = ir_operand(op, i);
+    if (!map_getp(&l->regs, v) && v->def && v->def->kind == OP_relayout) moves[nmoves++] = v->def;
+  }
+  if (nmoves) low_move_together(l, moves, nmoves);
   IrValue *av = ir_operand(op, 0), *bv = ir_operand(op, 1), *result = ir_result(op, 0);
   IrValue **a = low_regs(l, av), **b = low_regs(l, bv), **c = low_regs(l, ir_operand(op, 2));
   const IrLayout *layout = low_layout(result);

@@ -23,7 +23,7 @@ LowBuf low_scratch(Low *l, const IrType *elem, int64_t n, int64_t offset, int64_
   const IrType *pt = ir_type_ptr(l->ctx, d, SPACE_shared, LEVEL_thread);
   IrOp *p = ir_build(&l->b, OP_mem_ptr, 1, &mem, 1, &pt, 0);
   *end = offset + (int64_t)bits_round_up((uint64_t)n * ir_dtypes[d].bytes, 128);
-  return (LowBuf){ir_result(p, 0), elem, as_int};
+  return (LowBuf){ir_result(p, 0), elem, as_int, 0, 0};
 }
 
 static const IrType *stored(Low *l, const LowBuf *b) {
@@ -73,6 +73,71 @@ static uint32_t run_reg(const Run *r, uint32_t first, uint32_t k) {
   return first;
 }
 
+// ---- swizzles and ldmatrix
+static uint32_t swizzled(const LowBuf *b, uint32_t index) {
+  return index ^ (index >> b->from & b->mask) << 3;
+}
+
+static IrValue *place_of(Low *l, const LowBuf *b, const IrType *tile, uint32_t reg) {
+  if (!b->mask) return low_index(l, tile, reg);
+  IrValue *x = low_base(l, tile);
+  IrValue *bits = low_bin(l, OP_and, low_bin(l, OP_shr_u, x, low_i32(l, b->from)), low_i32(l, b->mask));
+  x = low_bin(l, OP_xor, x, low_bin(l, OP_shl, bits, low_i32(l, 3)));
+  const uint32_t own = swizzled(b, layout_index(tile->layout, reg));
+  return own ? low_bin(l, OP_xor, x, low_i32(l, own)) : x;
+}
+
+void low_swizzle(LowBuf *b, const IrType *tile) {
+  const uint32_t cols = (uint32_t)bits_log2((uint64_t)tile->shape[tile->rank - 1]),
+                 chunks = cols > 3 ? cols - 3 : 0;
+  b->from = chunks > 3 ? 3 + chunks : 6;
+  b->mask = (1u << (chunks < 3 ? chunks : 3)) - 1;
+}
+
+bool low_is_matrix(const IrType *tile, bool *transposed) {
+  const IrLayout *y = tile->layout;
+  if (tile->rank != 2 || tile->ptr_elem || ir_dtypes[tile->dtype].bits != 16 || y->n[PLACE_LANE] != 5 ||
+      !y->n[PLACE_REG])
+    return false;
+  const uint32_t cols = (uint32_t)tile->shape[1], *lane = &y->at[y->n[PLACE_REG]];
+  if (cols < 8 || tile->shape[0] < 8) return false;
+  const bool rows = y->at[0] == 1 && lane[0] == 2 && lane[1] == 4 && lane[2] == cols && lane[3] == 2 * cols &&
+                    lane[4] == 4 * cols;
+  *transposed = y->at[0] == cols && lane[0] == 2 * cols && lane[1] == 4 * cols && lane[2] == 1 &&
+                lane[3] == 2 && lane[4] == 4;
+  return rows || *transposed;
+}
+
+// Lanes 8 i + j address row j of matrix i; register bits 1 and 2, where there are, choose the matrix.
+void low_fetch_matrix(Low *l, const LowBuf *b, const IrType *tile, bool transposed, IrValue **regs) {
+  const IrLayout *y = tile->layout;
+  const uint32_t copies = low_copies(y), cols = (uint32_t)tile->shape[1];
+  const IrType *i32 = ir_type_scalar(l->ctx, IR_i32, LEVEL_thread),
+               *i16 = ir_type_scalar(l->ctx, IR_i16, LEVEL_thread);
+  const IrType *types[] = {i32, i32, i32, i32}, *elem = low_elem(l, tile);
+  uint32_t more = 0; // matrices: log2
+  while (more < 2 && 1 + more < y->n[PLACE_REG] && !(copies >> (1 + more) & 1)) more++;
+  IrLayout rows = *y; // where a lane reads: as the layout, but lane bits are the row's and the matrix'
+  for (uint32_t i = 0; i < 3; i++) rows.at[y->n[PLACE_REG] + i] = cols << i;
+  for (uint32_t i = 0; i < 2; i++) rows.at[y->n[PLACE_REG] + 3 + i] = i < more ? y->at[1 + i] : 0;
+  const IrType *where = ir_type_with_layout(l->ctx, tile, &rows);
+  for (uint32_t r = 0; r < layout_regs(y); r++) {
+    if (r & (copies | ((2u << more) - 1))) continue;
+    IrValue *p = ir_ptr_add(&l->b, b->ptr, place_of(l, b, where, r));
+    IrOp *op = ir_build(&l->b, OP_ldmatrix, 1, &p, 1u << more, types, 0);
+    if (transposed) ir_set_attr_i(op, ATTR_transposed, 1);
+    for (uint32_t m = 0; m < 1u << more; m++) {
+      IrValue *pair = ir_result(op, m);
+      IrValue *low = ir_cast(&l->b, OP_trunc, pair, i16),
+              *high = ir_cast(&l->b, OP_trunc, low_bin(l, OP_shr_u, pair, low_i32(l, 16)), i16);
+      const uint32_t at = r | m << 1;
+      regs[at] = elem->dtype == IR_i16 ? low : ir_cast(&l->b, OP_bitcast, low, elem);
+      regs[at | 1] = elem->dtype == IR_i16 ? high : ir_cast(&l->b, OP_bitcast, high, elem);
+    }
+  }
+  low_fill_copies(y, regs);
+}
+
 void low_spill(Low *l, const LowBuf *b, const IrType *tile, IrValue **regs) {
   const IrLayout *layout = tile->layout;
   const uint32_t copies = low_copies(layout), elems = (uint32_t)bits_log2((uint64_t)ir_type_elems(tile));
@@ -81,7 +146,7 @@ void low_spill(Low *l, const LowBuf *b, const IrType *tile, IrValue **regs) {
   for (uint32_t r = 0; r < layout_regs(layout); r++) {
     if (r & (copies | run.mask)) continue;
     for (uint32_t k = 0; k < 1u << run.log; k++) v[k] = regs[run_reg(&run, r, k)];
-    put_pack(l, b, low_index(l, tile, r), v, 1u << run.log, holder);
+    put_pack(l, b, place_of(l, b, tile, r), v, 1u << run.log, holder);
   }
 }
 
@@ -92,7 +157,7 @@ void low_fetch(Low *l, const LowBuf *b, const IrType *tile, IrValue **regs) {
   IrValue *v[16];
   for (uint32_t r = 0; r < layout_regs(layout); r++) {
     if (r & (copies | run.mask)) continue;
-    get_pack(l, b, low_index(l, tile, r), v, 1u << run.log);
+    get_pack(l, b, place_of(l, b, tile, r), v, 1u << run.log);
     for (uint32_t k = 0; k < 1u << run.log; k++) regs[run_reg(&run, r, k)] = v[k];
   }
   low_fill_copies(layout, regs);
@@ -118,11 +183,49 @@ void low_move(Low *l, const IrType *from, IrValue **regs, const IrType *to, IrVa
     return;
   }
   int64_t end;
-  const LowBuf b = low_scratch(l, low_elem(l, from), ir_type_elems(from), 0, &end);
+  LowBuf b = low_scratch(l, low_elem(l, from), ir_type_elems(from), 0, &end);
+  bool transposed;
+  const bool matrix = low_is_matrix(to, &transposed);
+  if (matrix) low_swizzle(&b, from);
   low_barrier(l);
   low_spill(l, &b, from, regs);
   low_barrier(l);
-  low_fetch(l, &b, to, out);
+  if (matrix)
+    low_fetch_matrix(l, &b, to, transposed, out);
+  else
+    low_fetch(l, &b, to, out);
+}
+
+bool low_is_renumbering(Low *l, const IrOp *relayout) {
+  const IrType *to = relayout->results[0].type;
+  return only_registers(ir_operand(relayout, 0)->type->layout, to->layout,
+                        arena_array(l->arena, uint32_t, layout_regs(to->layout)));
+}
+
+void low_move_together(Low *l, IrOp *const *relayouts, uint32_t n) {
+  LowBuf *bufs = arena_array(l->arena, LowBuf, n);
+  bool transposed, matrix;
+  int64_t end = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    const IrType *from = ir_operand(relayouts[i], 0)->type, *to = relayouts[i]->results[0].type;
+    bufs[i] = low_scratch(l, low_elem(l, from), ir_type_elems(from), end, &end);
+    if (low_is_matrix(to, &transposed)) low_swizzle(&bufs[i], from);
+  }
+  low_barrier(l);
+  for (uint32_t i = 0; i < n; i++) {
+    IrValue *from = ir_operand(relayouts[i], 0);
+    low_spill(l, &bufs[i], from->type, low_regs(l, from));
+  }
+  low_barrier(l);
+  for (uint32_t i = 0; i < n; i++) {
+    IrValue *to = ir_result(relayouts[i], 0), **out = low_new_regs(l, low_layout(to));
+    matrix = low_is_matrix(to->type, &transposed);
+    if (matrix)
+      low_fetch_matrix(l, &bufs[i], to->type, transposed, out);
+    else
+      low_fetch(l, &bufs[i], to->type, out);
+    low_set_regs(l, to, out);
+  }
 }
 
 // ---- tiles of pointers ----------------------------------------------------------------------------------------------------------
@@ -314,7 +417,7 @@ static void once(Low *l, IrOp *op) {
 // ---- block memory of the program ------------------------------------------------------------------------------------------------------
 static LowBuf program_buffer(Low *l, IrValue *mem, const IrType *elem) {
   const IrType *pt = ir_type_ptr(l->ctx, mem->type->dtype, SPACE_shared, LEVEL_thread);
-  return (LowBuf){ir_result(ir_build(&l->b, OP_mem_ptr, 1, &mem, 1, &pt, 0), 0), elem, false};
+  return (LowBuf){ir_result(ir_build(&l->b, OP_mem_ptr, 1, &mem, 1, &pt, 0), 0), elem, false, 0, 0};
 }
 
 bool low_memory(Low *l, IrOp *op) {
