@@ -704,7 +704,7 @@ static void check_param_name(Conv *c, Map *seen, const Node *p) {
 
 static void conv_params_into(Conv *c, TSNode ts, NodeVec *out) {
   const Kids k = kids_of(c, ts);
-  bool kwonly = false;
+  bool kwonly = false, defaults = false;
   Map seen;
   map_init(&seen, c->a);
   for (uint32_t i = 0; i < k.v.len; i++) {
@@ -714,6 +714,11 @@ static void conv_params_into(Conv *c, TSNode ts, NodeVec *out) {
     Node *p = conv_param(c, kid->ts, kid->kind);
     if (kwonly && p->op == PARAM_PLAIN) p->op = PARAM_KWONLY;
     if (p->op == PARAM_STAR) kwonly = true;
+    if (p->op == PARAM_PLAIN) {
+      if (defaults && !p->b)
+        not_python(c, kid->ts, "a parameter without a default follows one that has a default");
+      defaults = p->b != NULL;
+    }
     check_param_name(c, &seen, p);
     vec_push(c->a, out, p);
   }
@@ -1196,6 +1201,13 @@ Status parse_python(Arena *a, Diags *d, Strings *strings, uint32_t file, Node **
          (unsigned char)src->text[bad]);
     return ST_COMPILE;
   }
+  for (size_t i = 0; i + 1 < src->len; i++)
+    if (src->text[i] == '\r' && src->text[i + 1] != '\n') {
+      diag(d, DIAG_ERROR, loc_at(file, src->text, i),
+           "syntax error: a line ends with a carriage return alone");
+      diag_hint(d, "save the file with line feeds");
+      return ST_COMPILE;
+    }
   if (too_dense(d, file, src->text, src->len) || syntax_indents(a, d, file, src->text, src->len))
     return ST_COMPILE;
   Conv *c = arena_new(a, Conv);

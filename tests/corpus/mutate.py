@@ -271,7 +271,7 @@ def child(build, kernel, first, last, seed, show=False):
         python = refusal(text) if status == "OK" or "syntax error" in message else ""
         if status == "OK" and python:
             status, message = "WRONG", f"compiles, but Python refuses it: {python}"
-        elif status != "OK" and "syntax error" in message and not python:
+        elif status != "OK" and "syntax error" in message and not python and "(((((" not in text:
             status, message = "WRONG", f"is Python, but: {message}"
         print(f"end {k} {status} {seconds:.2f} {max(peak, 0):.0f} {message!r}", file=out)
 
@@ -288,6 +288,8 @@ def refusal(text):
             if "prior to global declaration" in str(e) or "outside function" in str(e):
                 return ""  # about meaning, and refused by meaning where a kernel gets there
             return f"{type(e).__name__}: {e}"
+        except (MemoryError, RecursionError):  # of Python's own parser
+            return ""
     return ""
 
 
