@@ -120,7 +120,7 @@ Value *ld_rnorm4d(Ld *m, Value **x) { return DIV(K(1), norm(m, x, 4)); }
 // exp(x x) erfc(x) for x >= 2.5 by its continued fraction x + (1/2)/(x + (2/2)/(x + ...)), from behind.
 static Value *scaled_tail(Ld *m, Value *x) {
   Value *t = x;
-  for (int n = 40; n >= 1; n--) t = ADD(x, DIV(K(n * 0.5), t));
+  for (int n = 28; n >= 1; n--) t = ADD(x, DIV(K(n * 0.5), t));
   return DIV(K(0.56418958354775628695), t);
 }
 
@@ -148,7 +148,7 @@ static Value *inverse(Ld *m, Value *a, Value *c) {
   Value *l = LOG(MUL(c, ADD(a, K(1)))), *h = ADD(K(2 / (PI * g)), MUL(l, K(0.5)));
   Value *x = SQRT(ld_abs(m, SUB(SQRT(ld_abs(m, SUB(MUL(h, h), DIV(l, K(g))))), h)));
   Value *near = LT(a, K(0.75));
-  for (int i = 0; i < 3; i++) {
+  for (int i = 0; i < 2; i++) {
     Value *f = ld_sel(m, near, SUB(ld_fn(m, MATH_FN_erf, x), a), SUB(c, complement(m, x)));
     Value *d = DIV(f, MUL(K(1.12837916709551257390), EXP(ld_neg(m, MUL(x, x)))));
     x = SUB(x, DIV(d, ADD(MUL(x, d), K(1))));
