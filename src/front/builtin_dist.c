@@ -256,6 +256,12 @@ Value *bi_extern_call(Lower *L, Call *c) { // lib path args table is_pure?
   return front_call_builtin(L, b, NULL, &args, c->loc);
 }
 
+// The profiler's objects are its module: they hold nothing.
+Value *bi_profiler(Lower *L, Call *c) {
+  (void)c;
+  return lib_module(L->f, "triton_dist.tools.profiler.Profiler");
+}
+
 // ---- libshmem_device -------------------------------------------------------------------------------------------
 Value *bi_team_pe(Lower *L, Call *c) { // team; data: OP_rank or OP_num_ranks
   return front_thread_id(L, (IrOpKind)c->row->data, 0, "", c->loc);

@@ -27,7 +27,7 @@ static void eval_args(Lower *L, const Node *call, Args *a) {
       continue;
     }
     const Value *t = front_eval(L, n->a);
-    if (t->kind == VAL_TUPLE) {
+    if (t->kind == VAL_TUPLE || t->kind == VAL_VECTOR) {
       for (uint32_t k = 0; k < t->seq.n; k++) args_push(f, a, t->seq.items[k], n->loc);
     } else {
       if (t->kind != VAL_POISON)

@@ -178,6 +178,52 @@ def k(o):
         assert r["o"][0] == 1, mode
 
 
+def profiled():
+    """A profiler is carried through loops, branches and helpers, and changes nothing."""
+    same("""
+from triton_dist.tools.profiler import Profiler
+
+@triton.jit
+def work(profiler, o, i):
+    profiler = profiler.record(is_start=True, task_type=0)
+    tl.store(o + i, i)
+    return profiler.record(is_start=False, task_type=0)
+
+@triton.jit
+def k(o, buf, n):
+    profiler = Profiler.create(profiler_buffer=buf, group_id=0, num_groups=1, is_leader=tid(0) == 0, ENABLE_PROFILING=True)
+    for i in range(n):
+        profiler = work(profiler, o, i)
+        if i > 2:
+            profiler = profiler.record(is_start=False, task_type=1)
+""", dict(o=np.zeros(4, i32), buf=np.zeros(4, np.int64), n=4), dict(o=np.arange(4, dtype=i32), buf=np.zeros(4, np.int64)))
+
+
+def vectors_in_helpers():
+    """Vectors as arguments and results, sliced, made of slices, of other lengths and types."""
+    x = np.arange(1024, dtype=np.int32)
+    same("""
+@triton.jit
+def rotated(v, N: tl.constexpr):
+    return dl.make_vector(*v[1:], v[0])
+
+@triton.jit
+def k(x, o, h):
+    t = tid(0)
+    v = dl.ld_vector(x + t * 8, 8, scope="sys", semantic="relaxed")
+    w = rotated(v, 8)
+    lo = w[0:4] * 2 - v[4:8]
+    if t % 2 == 1:
+        lo = lo + dl.make_vector(1, 1, 1, 1)
+    dl.st_vector(o + t * 4, lo, "sys", "release")
+    b = w.recast(tl.int16)
+    st(h + t * 2, b[15])
+    st(h + t * 2 + 1, b[14])
+""", dict(x=x, o=np.zeros(512, i32), h=np.zeros(256, np.int16)),
+         dict(o=(np.roll(x.reshape(128, 8), -1, 1)[:, :4] * 2 - x.reshape(128, 8)[:, 4:] + (T % 2)[:, None]).astype(i32),
+              h=np.stack([np.zeros(128), x[::8]], 1).astype(np.int16)))
+
+
 def spin():
     same("""
 @triton.jit
@@ -196,6 +242,6 @@ def k(flag, o):
 """, dict(flag=np.zeros(32, i32), o=np.zeros(1, i32)), dict(o=np.array([528], i32)), grid=(2,))
 
 
-for f in (ids, lanes, exchange, counters, region, vectors, wide, times, spin):
+for f in (ids, lanes, exchange, counters, region, vectors, vectors_in_helpers, wide, times, profiled, spin):
     case(f.__name__, f)
 finish()
