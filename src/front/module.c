@@ -385,25 +385,31 @@ static Value *class_value(Front *f, ModFile *m, const Node *def) {
   return v;
 }
 
-// Is it known that Python never gets to the statement under these conditions?
-static bool ruled_out(Front *f, ModFile *m, const Guard *g) {
+// Does Python get to a statement under these conditions? 1: yes, 0: no, -1: not known.
+static int reached(Front *f, ModFile *m, const Guard *g) {
+  int all = 1;
   for (; g; g = g->outer) {
+    f->deciding++;
     const Value *c = eval_quiet(f, m, g->condition, "condition");
+    f->deciding--;
     const bool known = c->kind == VAL_BOOL || c->kind == VAL_INT || c->kind == VAL_NONE;
-    if (known && (c->kind == VAL_BOOL ? c->b : c->kind == VAL_INT && c->i != 0) != g->holds) return true;
+    if (!known) all = -1;
+    else if ((c->kind == VAL_BOOL ? c->b : c->kind == VAL_INT && c->i != 0) != g->holds) return 0;
   }
-  return false;
+  return all;
 }
 
 static Value *global_value(Lower *L, ModFile *m, Global *g, const Str *name) {
   Front *f = L->f;
-  if (g->value) return g->value;
+  Value **slot = f->deciding ? &g->certain : &g->value;
+  if (*slot) return *slot;
   if (g->busy) return val_opaque(f, name->s); // defined by itself
   g->busy = true;
-  if (g->guard && ruled_out(f, m, g->guard)) {
-    g->value = g->earlier ? global_value(L, m, g->earlier, name) : val_opaque(f, name->s);
+  const int here = g->guard ? reached(f, m, g->guard) : 1;
+  if (!here || (here < 0 && f->deciding && g->kind == GLOBAL_EXPR)) {
+    *slot = !here && g->earlier ? global_value(L, m, g->earlier, name) : val_opaque(f, name->s);
     g->busy = false;
-    return g->value;
+    return *slot;
   }
   Value *v = NULL;
   switch (g->kind) {
@@ -424,7 +430,7 @@ static Value *global_value(Lower *L, ModFile *m, Global *g, const Str *name) {
     Value *older = global_value(L, m, g->earlier, name);
     if (older->kind != VAL_OPAQUE && older->kind != VAL_NONE) v = older;
   }
-  g->value = v;
+  *slot = v;
   return v;
 }
 

@@ -239,6 +239,12 @@ static void test_imports(void **state) {
       "if ON:\n    BIAS = 1000\nelif not STEP:\n    BIAS = 1500\nelse:\n    BIAS = 2000\n");
   put(dir, "pkg/g.py",
       HEAD "from . import flags\n@triton.jit\ndef k(x):\n    tl.store(x, float(flags.STEP + flags.BIAS))\n");
+  put(dir, "pkg/unsure.py", // whether the second binding is seen is not known, so neither is the condition
+      "import os\nHAVE = os.path.exists('x')\nif HAVE:\n    HAVE = False\nif HAVE:\n    STEP = 300\nelse:\n    STEP = 400\n");
+  put(dir, "pkg/u.py",
+      HEAD "from . import unsure\n@triton.jit\ndef k(x):\n    tl.store(x, float(unsure.STEP))\n");
+  const FrontSource unsure = {.path = arena_printf(&a, "%s/pkg/u.py", dir)};
+  has(compiled(&r, unsure, NULL, &x_f32, 1), "value=300.0");
   const FrontSource flags = {.path = arena_printf(&a, "%s/pkg/g.py", dir)};
   has(compiled(&r, flags, NULL, &x_f32, 1), "value=1020.0");
   const FrontGlobal off = {"pkg.flags.ON", {.kind = FCONST_BOOL}};
