@@ -33,6 +33,8 @@ from triton.runtime.jit import TensorWrapper  # noqa: E402
 import ditron  # noqa: E402
 
 PACKAGES = Path(torch.__file__).resolve().parents[1]
+SOURCES = PACKAGES.parents[3] / "corpus-src"  # packages of which only the sources are there
+HAVE_VLLM = (SOURCES / "vllm").is_dir()
 BOUNDS = {torch.float64: 1e-5, torch.float32: 1e-5, torch.float16: 2e-3, torch.bfloat16: 2e-2,
           torch.float8_e4m3fn: 1e-1, torch.float8_e5m2: 2e-1}
 POINTEE = {torch.bool: "i1", torch.int8: "i8", torch.int16: "i16", torch.int32: "i32", torch.int64: "i64",
@@ -241,8 +243,9 @@ class Test:
         if 0 in grid:
             return
         plain = {name: argument(x) for name, x in values.items()}
-        bound = dict(self.bound) if Path(path).is_relative_to(PACKAGES) else {**injected(fn), **self.bound}
-        image, ms, mib = self.runner.compile(path, fn.__name__, plain, [str(PACKAGES)],
+        generated = not any(Path(path).is_relative_to(folder) for folder in (PACKAGES, SOURCES))
+        bound = {**injected(fn), **self.bound} if generated else self.bound
+        image, ms, mib = self.runner.compile(path, fn.__name__, plain, [str(PACKAGES), str(SOURCES)],
                                              {n: argument(x) for n, x in bound.items()},
                                              options.get("num_warps") or 0, options.get("num_stages") or 0)
         row["ms"], row["mib"] = max(row["ms"], ms), max(row["mib"], mib)
@@ -322,7 +325,7 @@ autotuner.Autotuner.run = run_first_config
 def bare_package(name, **attributes):
     """A package whose __init__ is not run: its modules can be imported one by one."""
     m = types.ModuleType(name)
-    m.__path__ = [str(PACKAGES.joinpath(*name.split(".")))]
+    m.__path__ = [str(folder.joinpath(*name.split("."))) for folder in (PACKAGES, SOURCES)]
     m.__dict__.update(attributes)
     sys.modules[name] = m
     parent, _, child = name.rpartition(".")
@@ -345,6 +348,8 @@ class Quiet:
 def mentioned(name):
     if name.startswith("__"):
         raise AttributeError(name)
+    if name[0].isupper():
+        return type(name, (), {})  # to inherit from
     return Quiet() if name == "logger" else nothing
 
 
@@ -376,6 +381,10 @@ class Seeds:
         self.state = state.clone()
 
 
+class Device(contextlib.nullcontext):
+    idx = 0
+
+
 def without_gpu():
     cuda = torch.cuda
     cuda.default_generators = (Seeds(),)
@@ -383,7 +392,8 @@ def without_gpu():
     cuda.get_device_name = lambda device=None: Properties.name
     cuda.get_device_capability = lambda device=None: (9, 0)
     cuda.get_device_properties = lambda device=None: Properties
-    cuda.device = lambda index: contextlib.nullcontext()
+    cuda.device = lambda index: Device()
+    torch._C._cuda_getCurrentRawStream = lambda index: 0
     cuda.device_of = lambda tensor: contextlib.nullcontext()
 
 
@@ -412,12 +422,43 @@ def flag_gems():
     importlib.import_module("flag_gems.utils.pointwise_dynamic").JITFunction = interpreter.InterpretedFunction
 
 
+def vllm():
+    """vllm's kernels without its engine."""
+    if "vllm" in sys.modules:
+        return
+    without_gpu()
+    for path in sorted((SOURCES / "vllm").rglob("__init__.py")):
+        name = ".".join(path.parent.relative_to(SOURCES).parts)
+        bare_package(name)
+    absent_module("vllm.triton_utils", triton=triton, tl=tl, HAS_TRITON=True)
+    for name in ("logger", "platforms", "_custom_ops", "envs", "utils", "utils.deep_gemm", "distributed", "config",
+                 "attention.backends.utils", "v1.sample.metadata", "v1.spec_decode.metadata",
+                 "v1.sample.ops.topk_topp_sampler", "model_executor.layers.quantization.utils.flashinfer_utils",
+                 "model_executor.layers.quantization.utils.mxfp4_utils", "model_executor.layers.quantization.utils.quant_utils",
+                 *(f"model_executor.layers.fused_moe.{n}" for n in (
+                     "modular_kernel", "config", "cutlass_moe", "deep_gemm_moe", "moe_align_block_size", "prepare_finalize",
+                     "topk_weight_and_reduce", "utils", "rocm_aiter_fused_moe"))):
+        absent_module(f"vllm.{name}", current_platform=Platform(), PAD_SLOT_ID=-1, init_logger=lambda name: Quiet())
+
+
+class Platform:
+    """None of the devices that host code asks for."""
+
+    def fp8_dtype(self):
+        return torch.float8_e4m3fn
+
+    def __getattr__(self, name):
+        return lambda *args, **kwargs: False
+
+
 def unsloth():
     """unsloth's kernels without its package for models."""
     if "unsloth" in sys.modules:
         return
     from packaging.version import Version
     without_gpu()
+    for name in ("transformers", "transformers.models", "transformers.models.llama", "transformers.models.llama.modeling_llama"):
+        absent_module(name)
     for name in ("", ".log", ".loss_utils", ".patching_utils", ".temporary_patches", ".temporary_patches.common"):
         absent_module("unsloth_zoo" + name)
     absent_module("unsloth_zoo.utils", Version=lambda v: Version(str(v)))

@@ -28,9 +28,10 @@ MEMORY = 12 << 30  # address space of a case beyond what torch takes
 
 
 def row_name(path, kernel, packages):
-    try:
-        return f"{Path(path).relative_to(packages)}:{kernel}"
-    except ValueError:
+    for folder in packages:
+        if Path(path).is_relative_to(folder):
+            return f"{Path(path).relative_to(folder)}:{kernel}"
+    else:
         return f"generated {re.sub(r'_pid_[0-9]+|_[0-9a-f]{16,}', '', Path(path).name)}:{kernel}"
 
 
@@ -158,7 +159,7 @@ def main():
     print(f"{'':2}{'case':30} {'kernel':74} {'shapes':34} {'error':>8} {'ms':>6} {'MiB':>5}  verdict")
     kernels = {}  # name -> right in all its cases
     begin = time.time()
-    for r in itertools.chain(results[:], run_all(cases, a.jobs, library, harness.PACKAGES, logs)):
+    for r in itertools.chain(results[:], run_all(cases, a.jobs, library, (harness.PACKAGES, harness.SOURCES), logs)):
         if r["class"] != "-":
             results.append(r)
         wrong = " ".join(r["wrong"].split())[:300] if r["wrong"] else None
