@@ -345,8 +345,25 @@ static void test_pairs(void **state) {
        "  %bh = shl %bx, %k : thread i32\n  %r = or %ax, %bh : thread i32\n  store %p, %r, _\n",
        {"cvt.rn.f16x2.f32"},
        0},
+      {"a copy",
+       "",
+       "bf16",
+       "  %a, %b, %c, %d = load_pack %p, _, _ : thread bf16, thread bf16, thread bf16, thread bf16\n"
+       "  %yes = cmp %t, %t {cmp=eq} : thread i1\n"
+       "  store_pack %p, %yes, %c, %d, %a, %b\n",
+       {"ld.global.v2.b32", "st.global.v2.b32"},
+       0},
+      {"a loaded register",
+       "",
+       "i16",
+       "  %a, %b = load_pack %p, _, _ : thread i16, thread i16\n"
+       "  %ax = ext_u %a : thread i32\n  %bx = ext_u %b : thread i32\n  %k = const {value=16} : thread i32\n"
+       "  %bh = shl %bx, %k : thread i32\n  %r = or %ax, %bh : thread i32\n  %z = bitcast %p : thread ptr<i32>\n"
+       "  %q = add %r, %t : thread i32\n  store %z, %q, _\n",
+       {"st.global.b32"},
+       0},
   };
-  static const int conversions[] = {2, 1};
+  static const int conversions[] = {2, 1, 0, 0};
   run_cases(cases, DT_COUNTOF(cases));
   for (size_t k = 0; k < DT_COUNTOF(cases); k++) {
     Gpu g;
@@ -355,6 +372,7 @@ static void test_pairs(void **state) {
     for (const char *s = g.ptx; (s = strstr(s, "16x2.f32")) != NULL; s++) n++;
     assert_int_equal(n, conversions[k]);
     gpu_lacks(&g, "prmt");
+    gpu_lacks(&g, "{%rs");
     gpu_free(&g);
   }
 }

@@ -11,7 +11,7 @@ typedef struct Rmw {
   uint32_t bits;
   V p, x, mask;
   const char *fence, *order, *space; // "fence.sc.gpu; "; ".acq_rel.gpu"; ".global"
-  bool used;                         // the old value is
+  bool used;                         // the old value is, or its read orders what follows: red only releases
 } Rmw;
 
 static Rmw rmw_of(Lower *l, const IrOp *op, V p, V mask) {
@@ -21,6 +21,7 @@ static Rmw rmw_of(Lower *l, const IrOp *op, V p, V mask) {
   const IrOrder o = (IrOrder)ir_attr_i(op, ATTR_order);
   const IrType *t = ir_result(op, 0)->type;
   Rmw r = {.op = op, .d = t->dtype, .p = p, .mask = mask, .used = ir_result(op, 0)->uses != NULL};
+  r.used |= o == ORDER_acquire || o == ORDER_acq_rel || o == ORDER_seq_cst;
   r.bits = ir_type_is_ptr(t) ? 64 : 8u * ir_dtypes[r.d].bytes;
   r.order = nvptx_text(l, ".%s.%s", orders[o], nvptx_scope(op));
   r.fence = o == ORDER_seq_cst ? nvptx_text(l, "fence.sc.%s; ", nvptx_scope(op)) : "";

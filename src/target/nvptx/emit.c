@@ -106,6 +106,7 @@ void nvptx_kernel(Lower *l, const IrFunc *f, ImageVariant *out) {
   l->space[SPACE_global] = LLVMPointerTypeInContext(l->cx, NVPTX_GLOBAL);
   l->space[SPACE_shared] = l->mbarrier = LLVMPointerTypeInContext(l->cx, NVPTX_SHARED);
   map_init(&s->narrowed, l->arena);
+  map_init(&s->pieces, l->arena);
   nvptx_place_mbarriers(l, f);
   const uint32_t n = f->body->args.len;
   T *types = arena_array(l->arena, T, n + 1);

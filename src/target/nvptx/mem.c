@@ -47,11 +47,25 @@ static V from_bits(Lower *l, V x, const IrType *elem) {
   if (t == l->i1) return lower_icmp(l, LLVMIntNE, x, LLVMConstNull(LLVMTypeOf(x)));
   return LLVMBuildBitCast(l->b, x, t, "");
 }
+const NvptxPiece *nvptx_piece(const Lower *l, V elem) {
+  const NvptxState *s = l->own;
+  return map_getp(&s->pieces, elem);
+}
+static V whole_word(Lower *l, V const *elems, uint32_t n, T word) { // that they all come from, in order
+  const NvptxPiece *first = nvptx_piece(l, elems[0]);
+  if (!first || LLVMTypeOf(first->word) != word) return NULL;
+  if (n * LLVMGetIntTypeWidth(LLVMTypeOf(elems[0])) != LLVMGetIntTypeWidth(word)) return NULL;
+  for (uint32_t i = 0; i < n; i++) {
+    const NvptxPiece *p = nvptx_piece(l, elems[i]);
+    if (!p || p->word != first->word || p->index != i) return NULL;
+  }
+  return first->word;
+}
 static void to_words(Lower *l, const Access *a, V const *elems, V *words) {
   const uint32_t per = a->n / a->nwords, bits = 8 * (uint32_t)ir_type_bytes(a->elem);
   for (uint32_t w = 0; w < a->nwords; w++) {
-    V x = NULL;
-    for (uint32_t i = 0, step; i < per; i += step) {
+    V x = per > 1 ? whole_word(l, &elems[w * per], per, a->word) : NULL;
+    for (uint32_t i = x ? per : 0, step; i < per; i += step) {
       const V *at = &elems[w * per + i];
       V e = i + 1 < per ? nvptx_pair(l, at[0], at[1]) : NULL;
       step = e ? 2 : 1;
@@ -64,12 +78,17 @@ static void to_words(Lower *l, const Access *a, V const *elems, V *words) {
   }
 }
 static void from_words(Lower *l, const Access *a, V const *words, V *elems) {
+  NvptxState *s = l->own;
   const uint32_t per = a->n / a->nwords, bits = 8 * (uint32_t)ir_type_bytes(a->elem);
   const T t = LLVMIntTypeInContext(l->cx, bits);
   for (uint32_t i = 0; i < a->n; i++) {
     V x = words[i / per];
     if (i % per) x = lower_lshr(l, x, (i % per) * bits);
     elems[i] = from_bits(l, LLVMBuildTruncOrBitCast(l->b, x, t, ""), a->elem);
+    if (per == 1 || lower_scalar_type(l, a->elem) != t) continue;
+    NvptxPiece *p = arena_new(l->arena, NvptxPiece);
+    *p = (NvptxPiece){words[i / per], i % per};
+    map_setp(&s->pieces, elems[i], p);
   }
 }
 

@@ -52,6 +52,9 @@ V nvptx_narrow(Lower *l, V x, IrDtype d, IrRound round) {
 V nvptx_pair(Lower *l, V lo, V hi) {
   const NvptxState *s = l->own;
   const Narrowed *a = map_getp(&s->narrowed, lo), *b = map_getp(&s->narrowed, hi);
+  const NvptxPiece *x = nvptx_piece(l, lo), *y = nvptx_piece(l, hi);
+  if (x && y && LLVMTypeOf(lo) == l->i16 && LLVMTypeOf(x->word) == l->i32)
+    return x->word == y->word && x->index == 0 && y->index == 1 ? x->word : NULL;
   if (!a || !b || a->d != b->d || a->round != b->round) return NULL;
   return pair_of(l, a->from, b->from, a->d, a->round);
 }

@@ -15,6 +15,7 @@ enum { NVPTX_GLOBAL = 1, NVPTX_SHARED = 3 }; // LLVM's address spaces
 typedef struct NvptxState { // of the function being emitted
   V tid;                    // in the block
   Map narrowed;             // LLVM value of a small float -> what it was made of (num.c)
+  Map pieces;               // LLVM value of an element -> NvptxPiece: where in a loaded word it lies
   Map mbarriers;            // IrOp * of an mbarrier_alloc -> offset in shared memory
   uint32_t part;            // which partition of the block: its named barrier; 0 outside
   uint32_t part_first, part_warps;
@@ -55,8 +56,13 @@ V nvptx_math(Lower *l, IrMath fn, V x, V y);
 void nvptx_yield(Lower *l, const IrOp *loop, V turn);
 void nvptx_rejoin(Lower *l, const IrOp *op);
 // What they take from each other.
-// Two small floats side by side, lo in the low bits, by one conversion of both: i32 of halves, i16 of 8-bit floats. NULL: they
-// were not converted here, or differently.
+typedef struct NvptxPiece {
+  V word;
+  uint32_t index; // in units of the element
+} NvptxPiece;
+const NvptxPiece *nvptx_piece(const Lower *l, V elem); // NULL: none
+// Two small elements side by side, lo in the low bits, without taking them apart first: one conversion of both where both were
+// converted here (i32 of halves, i16 of 8-bit floats), or the word of halves that both come from. NULL: neither.
 V nvptx_pair(Lower *l, V lo, V hi);
 V nvptx_shfl(Lower *l, const char *mode, V v, V lane); // mode: idx, up, down, bfly
 V nvptx_from_thread(Lower *l, V v);                    // thread 0's, in all threads of the block or partition
