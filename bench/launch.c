@@ -142,7 +142,7 @@ static void measure(Bench *b) {
   static void (*const ways[WAYS])(Bench *) = {bare_pointers, bare_buffer, through_rt, through_api,
                                               without_context};
   static const char *const names[WAYS] = {"cuLaunchKernelEx, pointers", "cuLaunchKernelEx, buffer",
-                                          "rt_launch", "dt_launch"};
+                                          "rt_launch", "dt_launch", "dt_launch, no context"};
   static double ns[WAYS][ROUNDS], more[WAYS][ROUNDS];
   for (int round = -5; round < ROUNDS; round++) {
     for (int i = 0; i < WAYS; i++) {
