@@ -53,6 +53,16 @@ def all_gather_push(how, world, n):
         np.testing.assert_array_equal(got["out_ptr"][r], np.stack(x, 1), f"rank {r}")
 
 
+def gathered(how, world, n):
+    """What the copy engine brought and announced with this call's number."""
+    x = rng.standard_normal((world, n)).astype(f32)
+    got = run(how, world, "lowlevel.py:gathered_kernel", [2, world],
+              dict(gathered_ptr=("sym", x), out_ptr=np.zeros((world, n), f32), flags_ptr=("sym", np.full(world, EPOCH[0], i64)),
+                   epoch_ptr=EPOCH, n=n, BLOCK=64), ["out_ptr"])
+    for r in range(world):
+        np.testing.assert_array_equal(got["out_ptr"][r], x, f"rank {r}")
+
+
 def all_reduce(how, world, n, parts):
     x = [rng.standard_normal((CALLS, n)).astype(f32) for _ in range(world)]
     got = run(how, world, "lowlevel.py:all_reduce_two_shot_kernel", [parts],
@@ -124,6 +134,7 @@ for how in MODES:
     for world in (2, 4, 8):
         case(f"{how} low-latency all-gather, {world} ranks", all_gather_ll, how, world, 301)
         case(f"{how} pushed all-gather, {world} ranks", all_gather_push, how, world, 302)
+        case(f"{how} gathered by the copy engine, {world} ranks", gathered, how, world, 203)
         case(f"{how} two-shot all-reduce, {world} ranks", all_reduce, how, world, 1003, 2)
         case(f"{how} ring reduce-scatter, {world} ranks", reduce_scatter, how, world, 151, 2)
         case(f"{how} queue, {world} ranks", queue, how, world, 21, 21 * 32 - 5)
