@@ -364,6 +364,9 @@ void comp_op(Comp *c, const IrOp *op) {
   case OP_store_pack: compile_many(c, op, x_store_pack); return;
   case OP_ldmatrix: compile_many(c, op, x_ldmatrix); return;
   case OP_stmatrix: compile_many(c, op, x_stmatrix); return;
+  case OP_copy_pack: compile_plain(c, op, x_copy_pack); return;
+  case OP_copy_commit:
+  case OP_copy_wait: return; // x_copy_pack does not wait
   case OP_mma: compile_many(c, op, x_mma); return;
   case OP_barrier: comp_emit(c, op, x_barrier); return;
   case OP_warp_barrier: comp_emit(c, op, x_warp_barrier); return;

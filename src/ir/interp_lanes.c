@@ -89,6 +89,36 @@ Step x_store_pack(World *w, Agent *a, const Ins *i) {
   return SWITCH;
 }
 
+// Done when issued: a copy that is not waited for shows in the stages before, where copies run in the background.
+Step x_copy_pack(World *w, Agent *a, const Ins *i) {
+  const uint32_t n = interp_count(a, i);
+  const size_t bytes = (size_t)ir_attr_i(i->op, ATTR_bytes);
+  for (uint32_t k = 0; k < n; k++) {
+    if (!i->n && !interp_active(a, k)) continue;
+    char *dst, *src;
+    memcpy(&dst, elem(a, i->a, k), 8);
+    memcpy(&src, elem(a, i->b, k), 8);
+    if (!interp_mem_range(w, a, i, dst, bytes, ACC_WRITE, k)) continue;
+    if (i->c.space && !*elem(a, i->c, k)) {
+      memset(dst, 0, bytes);
+      continue;
+    }
+    if ((uintptr_t)src % bytes || (uintptr_t)dst % bytes) {
+      interp_fault(w, FAULT_BOUNDS, i->op->loc, LOC_NONE,
+                   "%s copies %zu bytes at an address that they do not divide", interp_who(w, a), bytes);
+      continue;
+    }
+    const Access x = {.addr = (uint64_t)(uintptr_t)src,
+                      .bytes = bytes,
+                      .kind = ACC_READ,
+                      .warp = interp_warp(a, i, k),
+                      .esize = (int)bytes,
+                      .ins = i};
+    if (interp_access(w, a, &x)) memcpy(dst, src, bytes);
+  }
+  return SWITCH;
+}
+
 // ---- matrices of 8 x 8 16-bit elements ----------------------------------------------------------------------------------------
 static Step matrices(World *w, Agent *a, const Ins *i, bool load) {
   const Operands *o = i->extra; // p, then registers

@@ -415,9 +415,47 @@ static void once(Low *l, IrOp *op) {
 }
 
 // ---- block memory of the program ------------------------------------------------------------------------------------------------------
+// A stage of a ring that `pipe` made: swizzled where ldmatrix may read it; barriers stand in the program.
+static bool in_ring(const IrValue *mem) { return mem->def && mem->def->kind == OP_mem_view; }
+
 static LowBuf program_buffer(Low *l, IrValue *mem, const IrType *elem) {
   const IrType *pt = ir_type_ptr(l->ctx, mem->type->dtype, SPACE_shared, LEVEL_thread);
+  if (in_ring(mem)) {
+    IrValue *ring = ir_operand(mem->def, 0), *stage = low_thread(l, ir_operand(mem->def, 1));
+    LowBuf b = {ir_result(ir_build(&l->b, OP_mem_ptr, 1, &ring, 1, &pt, 0), 0), elem, false, 0, 0};
+    b.ptr = ir_ptr_add(&l->b, b.ptr, low_bin(l, OP_mul, stage, low_i32(l, ir_type_elems(mem->type))));
+    if (mem->type->rank == 2 && ir_dtypes[mem->type->dtype].bits == 16) low_swizzle(&b, mem->type);
+    return b;
+  }
   return (LowBuf){ir_result(ir_build(&l->b, OP_mem_ptr, 1, &mem, 1, &pt, 0), 0), elem, false, 0, 0};
+}
+
+// Copies of neighbours in the background; places that hold the same copy the same.
+static void low_copy(Low *l, IrOp *op) {
+  IrValue *mem = ir_operand(op, 0), *p = ir_operand(op, 1), *mask = ir_operand(op, 2);
+  const IrType *t = p->type;
+  const LowBuf b = program_buffer(l, mem, low_elem(l, ir_type_with_shape(l->ctx, mem->type, 0, NULL)));
+  IrValue **ps = low_regs(l, p), **ms = mask ? low_regs(l, mask) : NULL;
+  const uint32_t copies = low_copies(t->layout), bytes = ir_dtypes[t->dtype].bytes;
+  const PassAxis *x = pass_axis(l->axes, p), *m = mask ? pass_axis(l->axes, mask) : NULL;
+  const int d = t->rank - 1;
+  int32_t most = x->contig[d];
+  if (most > x->div[d] / (int)bytes) most = x->div[d] / (int)bytes;
+  if (m && most > m->constancy[d]) most = m->constancy[d];
+  if (most > (int)(16 / bytes)) most = (int)(16 / bytes);
+  const uint32_t cols = t->shape[d] > 1 ? (uint32_t)bits_log2((uint64_t)t->shape[d]) : 0;
+  const Run run = run_of(t->layout, 0, cols, most > 1 ? (uint32_t)bits_log2((uint64_t)most) : 0);
+  if (bytes << run.log < 4)
+    low_fail(l, op->loc, "a copy to block memory moves at least 4 neighbouring bytes");
+  for (uint32_t r = 0; r < layout_regs(t->layout); r++) {
+    if (r & (copies | run.mask)) continue;
+    IrValue *ops[3] = {ir_ptr_add(&l->b, b.ptr, place_of(l, &b, t, r)), ps[r], ms ? ms[r] : NULL};
+    IrOp *made = ir_build(&l->b, OP_copy_pack, 3, ops, 0, NULL, 0);
+    ir_set_attr_i(made, ATTR_bytes, bytes << run.log);
+    if (bytes << run.log == 16) ir_set_attr_i(made, ATTR_cache, CACHE_cg);
+  }
+  ir_build(&l->b, OP_copy_commit, 0, NULL, 0, NULL, 0);
+  vec_push(l->arena, &l->dead, op);
 }
 
 bool low_memory(Low *l, IrOp *op) {
@@ -431,12 +469,26 @@ bool low_memory(Low *l, IrOp *op) {
     const IrType *t = op->results[0].type;
     IrValue **out = low_new_regs(l, t->layout);
     const LowBuf b = program_buffer(l, ir_operand(op, 0), low_elem(l, t));
-    low_barrier(l);
-    low_fetch(l, &b, t, out);
+    bool transposed;
+    if (!in_ring(ir_operand(op, 0))) low_barrier(l);
+    if (b.mask && low_is_matrix(t, &transposed))
+      low_fetch_matrix(l, &b, t, transposed, out);
+    else
+      low_fetch(l, &b, t, out);
     low_set_regs(l, ir_result(op, 0), out);
     vec_push(l->arena, &l->dead, op);
     return true;
   }
+  case OP_copy_async: low_copy(l, op); return true;
+  case OP_async_wait: {
+    IrOp *wait = ir_build(&l->b, OP_copy_wait, 0, NULL, 0, NULL, 0);
+    ir_set_attr_i(wait, ATTR_pending, ir_attr_i(op, ATTR_pending));
+    vec_push(l->arena, &l->dead, op);
+    return true;
+  }
+  case OP_mem_view:
+    vec_push(l->arena, &l->dead, op); // its users address the ring themselves
+    return true;
   case OP_mem_store: {
     IrValue *v = ir_operand(op, 1);
     const LowBuf b = program_buffer(l, ir_operand(op, 0), low_elem(l, v->type));

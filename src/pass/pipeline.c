@@ -13,6 +13,7 @@
 //   fold cse licm dce     what placement left
 //   prefetch              the next row while this one is computed
 //   lay cse dce           (GPUs) into the laid-out stage
+//   pipe cse dce          (GPUs) loads of products ahead of their iteration
 //   low cse licm dce      (GPUs) into the lowered stage
 #include "pass/pass_impl.h"
 
@@ -24,7 +25,7 @@ static const char *const orders[] = {
     [PASS_INTERP] = TILE "," FACTS,
     [PASS_CPU] = TILE ",contract,dce," FACTS ",place,fold,cse,licm,dce,prefetch",
     [PASS_LAID] = TILE ",contract,dce," FACTS ",lay,cse,dce",
-    [PASS_GPU] = TILE ",contract,dce," FACTS ",lay,cse,dce,low,cse,licm,dce",
+    [PASS_GPU] = TILE ",contract,dce," FACTS ",lay,cse,dce,pipe,cse,dce,low,cse,licm,dce",
 };
 
 const PassInfo pass_infos[] = {

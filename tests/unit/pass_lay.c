@@ -5,7 +5,7 @@
 
 #include "pass_place_cases.h"
 
-static const char *const stages[] = {"lay", "lay,cse,dce", "lay,low",
+static const char *const stages[] = {"lay", "lay,pipe,cse,dce", "lay,low", "lay,pipe,low",
                                      "fold,cse,licm,strength,fold,dce,lay,cse,dce,low,cse,licm,dce"};
 
 static void check_case(const Case *c, int warps) {

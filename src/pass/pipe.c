@@ -1,0 +1,315 @@
+// pipe: software pipelines in the laid-out stage: what a loop's products read is copied to block memory some iterations ahead.
+//
+//   before          copies of iterations 0 .. S-2 into stages 0 .. S-2
+//   for i           wait until iteration i's copies are there; all threads meet
+//                   copies of iteration i + S-1 into the stage that iteration i-1 has read
+//                   the product reads stage i mod S
+//
+// A load takes part where it orders nothing, meets no write in the loop, feeds only one product, and its addresses can be computed
+// ahead: from the counter, from values that move by the same amount each turn, and from what does not change. What keeps a loop from it is
+// a remark.
+#include "pass/pass_impl.h"
+
+#include <string.h>
+
+typedef struct Pipe {
+  Pass *pass;
+  IrCtx *ctx;
+  Arena *arena;
+  PassAxes *axes;
+  PassRoots *roots;
+  IrFunc *f;
+} Pipe;
+
+typedef struct Feed { // a load and the product it feeds
+  IrOp *load, *relayout;
+  IrValue *buffer;
+} Feed;
+
+typedef struct Loop {
+  Pipe *p;
+  IrOp *op;
+  IrBlock *body;
+  Vec(Feed) feeds;
+  int stages;
+} Loop;
+
+// ---- what can be copied ahead -------------------------------------------------------------------------------------------------
+// The constant amount that a carried value moves by each turn, as a value from outside the loop; NULL: it does not move so.
+static IrValue *moves_by(const Loop *lp, const IrValue *arg) {
+  const uint32_t i = arg->index - 1;
+  IrValue *next = ir_operand(ir_terminator(lp->body), i);
+  const IrOp *add = next->def;
+  if (!add || add->kind != OP_add || ir_operand(add, 0) != arg) return NULL;
+  IrValue *by = ir_operand(add, 1);
+  // an extension of what does not change, left inside the loop, does not change either
+  const IrValue *from = by;
+  while (from->def && pass_defined_in(from, lp->body) &&
+         (from->def->kind == OP_ext_s || from->def->kind == OP_ext_u || from->def->kind == OP_const)) {
+    if (from->def->kind == OP_const) return by;
+    from = ir_operand(from->def, 0);
+  }
+  return pass_defined_in(from, lp->body) ? NULL : by;
+}
+
+static bool ahead(const Loop *lp, const IrValue *v, int depth) {
+  if (!v || !pass_defined_in(v, lp->body)) return true;
+  if (depth > 40) return false;
+  if (!v->def)
+    return v->block == lp->body && (v->index == 0 || (v->type->kind != IR_TILE && moves_by(lp, v)));
+  const IrOp *op = v->def;
+  if (op->nregions || !(ir_ops[op->kind].traits & TRAIT_PURE)) return false;
+  for (uint32_t i = 0; i < op->noperands; i++) {
+    if (!ahead(lp, ir_operand(op, i), depth + 1)) return false;
+  }
+  return true;
+}
+
+typedef struct Writes {
+  const Pipe *p;
+  uint64_t roots;
+  bool found;
+} Writes;
+static bool find_write(IrOp *op, void *user) {
+  Writes *w = user;
+  const IrEffects e = ir_op_effects(op);
+  if (op->nregions) return true;
+  if (e.order || e.barrier) w->found = true;
+  if (!(e.writes & (RES_GLOBAL | RES_SYMM))) return true;
+  const IrValue *p = ir_operand(op, 0);
+  w->roots |= p && ir_type_is_ptr(p->type) ? pass_roots(w->p->roots, p) : PASS_ROOT_UNKNOWN;
+  return true;
+}
+
+// How many bytes of neighbours one copy can take; 0: too few.
+static int copy_bytes(const Pipe *p, const IrOp *load) {
+  const IrValue *ptr = ir_operand(load, 0), *mask = ir_operand(load, 1);
+  const IrType *t = ptr->type;
+  const PassAxis *x = pass_axis(p->axes, ptr), *m = mask ? pass_axis(p->axes, mask) : NULL;
+  const int d = t->rank - 1, size = ir_dtypes[t->dtype].bytes; // block memory is row-major
+  int32_t run = x->contig[d];
+  if (run > x->div[d] / size) run = x->div[d] / size;
+  if (m && run > m->constancy[d]) run = m->constancy[d];
+  uint8_t reg[8];
+  const uint32_t cols = t->shape[d] > 1 ? (uint32_t)bits_log2((uint64_t)t->shape[d]) : 0;
+  while (run * size > 16) run /= 2;
+  if (run < 1) return 0;
+  const uint32_t log = layout_run(t->layout, 0, cols, (uint32_t)bits_log2((uint64_t)run), reg);
+  const int bytes = size << log;
+  return bytes >= 4 ? bytes : 0;
+}
+
+static const char *why_not(Loop *lp, IrOp *load, IrOp *relayout, uint64_t written) {
+  const IrUse *u = relayout->results[0].uses;
+  uint64_t bits;
+  if (!u || u->next || u->user->kind != OP_dot || u->user->parent != lp->body || lay_mma_shape(u->user) < 0)
+    return "it does not feed one product on the matrix unit";
+  if (!pass_is_plain_load(load)) return "it is volatile or orders others";
+  if (load->results[0].type->rank != 2) return "it is not a matrix";
+  if (ir_operand(load, 2) && !(pass_const(ir_operand(load, 2), &bits) && bits == 0))
+    return "masked-off elements are not 0";
+  const uint64_t own = pass_roots(lp->p->roots, ir_operand(load, 0));
+  if ((own & written) || (written & (PASS_ROOT_UNKNOWN | PASS_ROOT_PEER)) ||
+      (written && (own & PASS_ROOT_UNKNOWN)))
+    return "the loop writes memory that it may read";
+  if (!copy_bytes(lp->p, load)) return "its rows have no aligned neighbours of 4 bytes or more";
+  if (!ahead(lp, ir_operand(load, 0), 0) || !ahead(lp, ir_operand(load, 1), 0))
+    return "its addresses depend on what the iteration computes";
+  return NULL;
+}
+
+static void find_feeds(Loop *lp) {
+  Writes w = {lp->p, 0, false};
+  ir_walk(lp->body, find_write, &w);
+  PASS_EACH_OP(lp->body, op) {
+    if (op->kind != OP_load || op->results[0].type->kind != IR_TILE) continue;
+    const IrUse *u = op->results[0].uses;
+    if (!u || u->next || u->user->kind != OP_relayout) continue;
+    const char *why = w.found ? "the loop waits or orders memory" : why_not(lp, op, u->user, w.roots);
+    if (why)
+      pass_remark(lp->p->pass, op->loc, "this load is not copied ahead: %s", why);
+    else
+      vec_push(lp->p->arena, &lp->feeds, ((Feed){op, u->user, NULL}));
+  }
+}
+
+// ---- copies ahead ---------------------------------------------------------------------------------------------------------------
+typedef struct Ahead { // computes values of an iteration that is not the current one
+  Loop *lp;
+  IrBuilder b;
+  IrValue *iv;   // its counter
+  int64_t turns; // from the values below to it
+  bool outside;  // counted from the loop's start, else from the current iteration
+  Map done;
+} Ahead;
+
+static IrValue *there(Ahead *a, IrValue *v);
+
+static IrValue *clone(Ahead *a, IrOp *op) {
+  IrValue **ops = arena_array(a->lp->p->arena, IrValue *, op->noperands + 1);
+  for (uint32_t i = 0; i < op->noperands; i++)
+    ops[i] = ir_operand(op, i) ? there(a, ir_operand(op, i)) : NULL;
+  return pass_like(&a->b, op, op->noperands, ops, op->results[0].type);
+}
+
+static IrValue *times(Ahead *a, IrValue *by) {
+  return a->turns == 1 ? by : ir_binary(&a->b, OP_mul, by, ir_const_i(&a->b, by->type, a->turns));
+}
+
+static IrValue *there(Ahead *a, IrValue *v) {
+  Loop *lp = a->lp;
+  if (!pass_defined_in(v, lp->body)) return v;
+  IrValue *known = map_getp(&a->done, v);
+  if (known) return known;
+  IrValue *r;
+  if (v->def) {
+    r = clone(a, v->def);
+  } else if (v->index == 0) {
+    r = a->iv;
+  } else {
+    IrValue *base = a->outside ? ir_operand(lp->op, 2 + v->index) : v, *by = there(a, moves_by(lp, v));
+    r = a->turns ? ir_binary(&a->b, OP_add, base, times(a, by)) : base;
+  }
+  map_setp(&a->done, v, r);
+  return r;
+}
+
+// The copies of the iteration `turns` after the loop's start (outside) or after the current one, into a stage; nothing where the loop
+// ends before it.
+static void copies(Loop *lp, IrBuilder b, int64_t turns, bool outside, IrValue *stage) {
+  Pipe *p = lp->p;
+  Ahead a = {.lp = lp, .b = b, .turns = turns, .outside = outside};
+  map_init(&a.done, p->arena);
+  IrValue *step = ir_operand(lp->op, 2), *from = outside ? ir_operand(lp->op, 0) : lp->body->args.data[0];
+  a.iv = turns ? ir_binary(&a.b, OP_add, from, times(&a, step)) : from;
+  int64_t c = 1;
+  ir_const_int(step, &c);
+  IrValue *in = ir_cmp(&a.b,
+                       c < 0                            ? CMP_sgt
+                       : ir_attr_i(lp->op, ATTR_uns_iv) ? CMP_ult
+                                                        : CMP_slt,
+                       a.iv, ir_operand(lp->op, 1));
+  for (uint32_t i = 0; i < lp->feeds.len; i++) {
+    const Feed *f = &lp->feeds.data[i];
+    IrValue *ptr = ir_operand(f->load, 0), *mask = ir_operand(f->load, 1);
+    const IrType *mt = ir_type_with_layout(
+        p->ctx,
+        ir_type_with_dtype(p->ctx, ir_type_with_shape(p->ctx, ptr->type, ptr->type->rank, ptr->type->shape),
+                           IR_i1),
+        ptr->type->layout);
+    a.b.loc = f->load->loc;
+    IrValue *on = ir_result(ir_build(&a.b, OP_splat, 1, &in, 1, &mt, 0), 0);
+    if (mask) on = ir_binary(&a.b, OP_and, there(&a, mask), on);
+    const IrType *vt = ir_type_memdesc(p->ctx, f->buffer->type->dtype, SPACE_shared, f->buffer->type->rank,
+                                       f->buffer->type->shape, 0);
+    IrValue *view_of[2] = {f->buffer, stage}, *address = there(&a, ptr);
+    IrValue *view = ir_result(ir_build(&a.b, OP_mem_view, 2, view_of, 1, &vt, 0), 0);
+    IrValue *ops[4] = {view, address, on, NULL};
+    const IrType *token = ir_type_token(p->ctx);
+    ir_build(&a.b, OP_copy_async, 4, ops, 1, &token, 0);
+  }
+}
+
+// The loop with one more carried value: the stage that the current iteration reads.
+static IrValue *carry_stage(Loop *lp) {
+  IrOp *old = lp->op;
+  IrBuilder b = ir_builder_before(old);
+  b.loc = old->loc;
+  const IrType *i32 = ir_type_scalar(lp->p->ctx, IR_i32, LEVEL_program);
+  const uint32_t n = old->nresults;
+  IrValue **ops = arena_array(lp->p->arena, IrValue *, n + 4);
+  const IrType **types = arena_array(lp->p->arena, const IrType *, n + 1);
+  for (uint32_t i = 0; i < n + 3; i++) ops[i] = ir_operand(old, i);
+  for (uint32_t i = 0; i < n; i++) types[i] = old->results[i].type;
+  ops[n + 3] = ir_const_i(&b, i32, 0);
+  types[n] = i32;
+  IrOp *op = ir_build(&b, OP_for, n + 4, ops, n + 1, types, 1);
+  for (uint32_t k = 0; k < old->nattrs; k++) ir_set_attr_i(op, old->attrs[k].name, old->attrs[k].i);
+  IrBlock *from = old->regions[0], *to = op->regions[0];
+  for (uint32_t i = 0; i < from->args.len; i++) {
+    IrValue *arg = from->args.data[i];
+    ir_replace_uses(arg, ir_block_arg(to, arg->type, arg->name));
+  }
+  IrValue *stage = ir_block_arg(to, i32, NULL);
+  while (from->first) ir_move_to_end(from->first, to);
+  IrOp *end = ir_terminator(to);
+  b = ir_builder_before(end);
+  IrValue *one = ir_const_i(&b, i32, 1), *next = ir_binary(&b, OP_add, stage, one);
+  IrValue *wraps = ir_cmp(&b, CMP_eq, next, ir_const_i(&b, i32, lp->stages));
+  ir_op_add_operand(end, ir_select(&b, wraps, ir_const_i(&b, i32, 0), next));
+  for (uint32_t i = 0; i < n; i++) ir_replace_uses(ir_result(old, i), ir_result(op, i));
+  ir_erase(old);
+  lp->op = op;
+  lp->body = to;
+  return stage;
+}
+
+static void pipeline(Loop *lp) {
+  Pipe *p = lp->p;
+  const IrType *i32 = ir_type_scalar(p->ctx, IR_i32, LEVEL_program), *token = ir_type_token(p->ctx);
+  IrValue *stage = carry_stage(lp);
+  IrBuilder b = ir_builder_before(lp->op);
+  b.loc = lp->op->loc;
+  for (uint32_t i = 0; i < lp->feeds.len; i++) {
+    Feed *f = &lp->feeds.data[i];
+    const IrType *t = f->load->results[0].type;
+    const IrType *mt = ir_type_memdesc(p->ctx, t->dtype, SPACE_shared, t->rank, t->shape, lp->stages);
+    f->buffer = ir_result(ir_build(&b, OP_mem_alloc, 0, NULL, 1, &mt, 0), 0);
+  }
+  ir_build(&b, OP_barrier, 0, NULL, 0, NULL, 0); // of what the buffers held before
+  for (int k = 0; k < lp->stages - 1; k++) copies(lp, b, k, true, ir_const_i(&b, i32, k));
+  b = lp->body->first ? ir_builder_before(lp->body->first) : ir_builder_at_end(lp->body);
+  b.loc = lp->op->loc;
+  IrOp *wait = ir_build(&b, OP_async_wait, 0, NULL, 1, &token, 0);
+  ir_set_attr_i(wait, ATTR_pending, (lp->stages - 2) * (int64_t)lp->feeds.len);
+  ir_build(&b, OP_barrier, 0, NULL, 0, NULL, 0);
+  IrValue *first = ir_cmp(&b, CMP_eq, stage, ir_const_i(&b, i32, 0));
+  IrValue *before = ir_binary(&b, OP_sub, stage, ir_const_i(&b, i32, 1));
+  IrValue *free_stage = ir_select(&b, first, ir_const_i(&b, i32, lp->stages - 1), before);
+  copies(lp, b, lp->stages - 1, false, free_stage);
+  for (uint32_t i = 0; i < lp->feeds.len; i++) {
+    Feed *f = &lp->feeds.data[i];
+    b = ir_builder_before(f->relayout);
+    b.loc = f->load->loc;
+    const IrType *vt = ir_type_memdesc(p->ctx, f->buffer->type->dtype, SPACE_shared, f->buffer->type->rank,
+                                       f->buffer->type->shape, 0);
+    IrValue *ops[2] = {f->buffer, stage};
+    IrValue *view = ir_result(ir_build(&b, OP_mem_view, 2, ops, 1, &vt, 0), 0);
+    const IrType *t = f->relayout->results[0].type;
+    IrOp *load = ir_build(&b, OP_mem_load, 1, &view, 1, &t, 0);
+    ir_replace_uses(ir_result(f->relayout, 0), ir_result(load, 0));
+    ir_erase(f->relayout);
+    ir_erase(f->load);
+  }
+  b = ir_builder_after(lp->op); // copies past the end are in flight still; their stages may be used again
+  b.loc = lp->op->loc;
+  ir_build(&b, OP_async_wait, 0, NULL, 1, &token, 0);
+  pass_remark(p->pass, lp->op->loc,
+              "this loop copies %u operand%s of its products %d iterations ahead, in %d stages",
+              lp->feeds.len, lp->feeds.len > 1 ? "s" : "", lp->stages - 1, lp->stages);
+}
+
+static void visit(Pipe *p, IrBlock *b) {
+  for (IrOp *op = b->first, *next; op; op = next) {
+    next = op->next;
+    for (uint32_t r = 0; r < op->nregions; r++) visit(p, op->regions[r]);
+    if (op->kind != OP_for || ir_type_is_thread(ir_operand(op, 0)->type)) continue;
+    Loop lp = {.p = p, .op = op, .body = op->regions[0]};
+    lp.stages = (int)(ir_attr_i(op, ATTR_stages) ? ir_attr_i(op, ATTR_stages) : p->pass->m->num_stages);
+    if (lp.stages < 2) continue;
+    if (lp.stages > 8) lp.stages = 8;
+    find_feeds(&lp);
+    if (lp.feeds.len) pipeline(&lp);
+  }
+}
+
+Status pass_pipe(Pass *pass) {
+  PASS_EACH_FUNC(pass, f) {
+    Pipe p = {.pass = pass, .ctx = pass->m->ctx, .arena = pass->scratch, .f = f};
+    p.axes = pass_axis_run(f, pass->scratch);
+    p.roots = pass_roots_run(f, pass->scratch);
+    visit(&p, f->body);
+    ir_renumber(f);
+  }
+  return ST_OK;
+}
