@@ -335,7 +335,8 @@ Value *bi_load(
     return front_err_hint(L, c->at[3], "use mask=...", "boundary_check is for block pointers");
   Value *mask = mask_of(L, c, 1);
   if (given(c, 2) && !mask)
-    return front_err_hint(L, c->at[2], "give a mask, or leave `other` out", "`other` without a mask");
+    return front_err_hint(L, c->at[2], "give a mask, or leave `other` out",
+                          "`other` without a mask: it is what masked-off elements become");
   if (mask && mask->kind == VAL_POISON) return mask;
   Value *other = given(c, 2) ? c->v[2] : NULL;
   if (other && other->kind != VAL_RT && !val_is_number(other))

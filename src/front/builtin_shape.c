@@ -418,7 +418,8 @@ Value *bi_dot(Lower *L,
     return front_err_hint(
         L, c->loc,
         "the last axis of the first must be as long as the second-last axis of the second; tl.trans(b) may help",
-        "tl.dot of shapes %s and %s", front_shape_text(f, r, ta->shape), front_shape_text(f, r, tb->shape));
+        "tl.dot cannot multiply shapes %s and %s", front_shape_text(f, r, ta->shape),
+        front_shape_text(f, r, tb->shape));
   if (elem_is_ptr(ea) || elem_is_ptr(eb) || elem_is_bool(ea))
     return front_err(L, c->loc, "tl.dot of %s and %s", elem_text(f, ea), elem_text(f, eb));
   if (ea != eb) {

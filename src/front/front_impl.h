@@ -148,7 +148,7 @@ typedef struct Desc {
 } Desc;
 
 typedef struct Smem { // leaf: the offset
-  IrValue *ir;      // the whole buffer, one axis
+  IrValue *ir;        // the whole buffer, one axis
   const Elem *elem;
   int rank; // 0: a pointer
   int32_t shape[IR_MAX_RANK];
@@ -250,7 +250,8 @@ struct ModFile {
 Status modfile_load(Front *f, const FrontSource *src, ModFile **out);
 Value *modfile_lookup(Lower *L, ModFile *m, const Str *name); // NULL: no such name
 Value *modfile_own(Lower *L, ModFile *m, const Str *name);    // the same past the names that the caller bound
-Value *modfile_dotted(Lower *L, ModFile *m, const char *dotted); // module.name, of a library or a file; or NULL
+Value *modfile_dotted(Lower *L, ModFile *m,
+                      const char *dotted); // module.name, of a library or a file; or NULL
 bool front_func_is_jit(Front *f, ModFile *m, const Node *def);
 const Func *front_func_of_def(Front *f, ModFile *m, const Node *def);
 // The library module of that dotted name ("triton.language"), or NULL.
@@ -261,6 +262,11 @@ Value *lib_attr(Front *f, const Str *lib, const char *name); // lib.name, or NUL
 const char *lib_refusal(const char *dotted, const char *name, const char **hint);
 
 // ---- the session ----------------------------------------------------------------------------------------
+typedef struct CallSite { // for messages
+  const Func *func;
+  Loc loc;
+  const struct CallSite *outer;
+} CallSite;
 typedef struct Instance { // a helper compiled for given argument types and constants
   const Func *func;
   const char *key;
@@ -281,7 +287,7 @@ struct Front {
   Vec(const Elem *) pointers;
   ModFile *files, *main;
   int nfiles, star_depth;
-  int quiet; // errors are swallowed: module-level code of the host
+  int quiet;    // errors are swallowed: module-level code of the host
   int deciding; // evaluating conditions of modules
   Instance *instances;
   Map builtins;      // Str "module.name" to Builtin
@@ -290,9 +296,10 @@ struct Front {
   Map classes;       // Node to Value
   Vec(Loc) reported; // where an error was reported already
   int64_t steps;
-  int calls;  // depth of helper calls
-  int depth;  // of the evaluator
-  int serial; // for names
+  int calls;            // depth of helper calls
+  int depth;            // of the evaluator
+  const CallSite *site; // of the helper that is being lowered
+  int serial;           // for names
   Value *none, *poison, *vtrue, *vfalse;
   const Str *s_ret, *s_brk,
       *s_out; // pseudo variables: the value to return; to leave a loop, an unrolled loop
@@ -329,6 +336,7 @@ struct Lower {
 Value *front_err(Lower *L, Loc loc, const char *fmt, ...) DT_PRINTF(3, 4);
 // The error, then a hint.
 Value *front_err_hint(Lower *L, Loc loc, const char *hint, const char *fmt, ...) DT_PRINTF(4, 5);
+void front_note_calls(Front *f);         // behind an error: through which calls of helpers it was reached
 bool front_step(Lower *L, Loc loc);      // counts a statement; false (reported once) where there are too many
 bool front_err_fresh(Front *f, Loc loc); // was nothing reported there yet? (marks it)
 
@@ -408,7 +416,8 @@ bool front_broadcast_pair(Lower *L, Value **x, Value **y, Loc loc);
 bool front_broadcast_shape(int rx, const int32_t *sx, int ry, const int32_t *sy, int *rank, int32_t *shape);
 Value *front_binary_op(Lower *L, AstOp op, Value *x, Value *y, Loc loc);
 Value *front_vector_op(Lower *L, AstOp op, Value *x, Value *y, Loc loc);
-Value *front_smem_move(Lower *L, AstOp op, Value *x, Value *y, Loc loc); // a pointer into shared memory, moved
+Value *front_smem_move(Lower *L, AstOp op, Value *x, Value *y,
+                       Loc loc); // a pointer into shared memory, moved
 Value *front_unary_op(Lower *L, AstOp op, Value *x, Loc loc);
 Value *front_const_binary(Lower *L, AstOp op, const Value *x, const Value *y, Loc loc); // both compile-time
 Value *front_minimum_maximum(Lower *L, bool max, Value *x, Value *y, bool nan, Loc loc);

@@ -108,7 +108,12 @@ bool front_bind_params(Lower *L, const Func *fn, Args *args, Env *env, Loc loc) 
     }
     if (!v && p->b) v = default_value(L, fn, p);
     if (!v) {
-      front_err(L, loc, "'%s' needs a value for its parameter '%s'", fn->name->s, p->name->s);
+      const char *call = "";
+      for (uint32_t q = 0; q < ps->len; q++)
+        call = arena_printf(f->a, "%s%s%s%s", call, q ? ", " : "", ps->data[q]->name->s,
+                            ps->data[q]->b ? "=..." : "");
+      front_err_hint(L, loc, arena_printf(f->a, "it is called as %s(%s)", fn->name->s, call),
+                     "'%s' needs a value for its parameter '%s'", fn->name->s, p->name->s);
       return false;
     }
     if (is_constexpr_param(p) && v->kind == VAL_RT) {
@@ -158,9 +163,12 @@ Value *front_call_inline(Lower *L, const Func *fn, Args *args, Loc loc) {
   L->file = fn->file;
   L->func = fn;
   L->keep_const = fn->kind != FUNC_JIT || !L->b.block;
+  const CallSite site = {fn, loc, f->site};
+  f->site = &site;
   f->calls++;
   Value *v = front_lower_body(L, fn, loc);
   f->calls--;
+  f->site = site.outer;
   L->env = outer;
   L->file = file;
   L->func = func;
@@ -202,7 +210,7 @@ static Instance *find_instance(Front *f, const Func *fn, const char *key) {
 }
 
 // Lowers fn for the values in env, whose run-time parts become parameters of a new IR function.
-static Instance *instantiate(Lower *L, const Func *fn, Env *env, const char *key) {
+static Instance *instantiate(Lower *L, const Func *fn, Env *env, const char *key, Loc loc) {
   Front *f = L->f;
   Instance *in = arena_new(f->a, Instance);
   in->func = fn;
@@ -227,9 +235,12 @@ static Instance *instantiate(Lower *L, const Func *fn, Env *env, const char *key
     uint32_t at_leaf = 0;
     env_set(f, M.env, name, val_rebuild(f, b->value, leaves.data, &at_leaf), false);
   }
+  const CallSite site = {fn, loc, f->site};
+  f->site = &site;
   f->calls++;
   in->result = front_lower_body(&M, fn, fn->def->loc);
   f->calls--;
+  f->site = site.outer;
   if (has_mem(in->result))
     in->result = front_err_hint(L, fn->def->loc, "allocate it in the kernel and pass it to the helper",
                                 "'%s' returns shared memory, which ends with it", fn->name->s);
@@ -272,7 +283,7 @@ static Value *call_helper(Lower *L, const Func *fn, Args *args, Loc loc) {
                           fn->name->s);
   if (!in) {
     if (too_deep(L, fn, loc)) return f->poison;
-    in = instantiate(L, fn, env, key);
+    in = instantiate(L, fn, env, key, loc);
   }
   Vec(IrValue *) ops = {0};
   for (uint32_t i = 0; i < env->map.entries.len; i++) {

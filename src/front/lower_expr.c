@@ -17,6 +17,7 @@ static Value *undefined_name(Lower *L, const Node *n) {
   const char *near = front_nearest_name(f, n->name->s, names.data, names.len);
   diag(f->d, DIAG_ERROR, n->loc, "'%s' is not defined", n->name->s);
   if (near) diag_hint(f->d, "did you mean '%s'?", near);
+  front_note_calls(f);
   return f->poison;
 }
 
@@ -55,7 +56,11 @@ static Value *no_attr(Lower *L, Value *of, const Str *name, const char *key, Loc
     diag(f->d, DIAG_ERROR, loc, "'%s.%s' is not supported", of->s->s, name->s);
   else
     diag(f->d, DIAG_ERROR, loc, "%s has no attribute '%s'", val_kind_text(f, of), name->s);
-  if (near) diag_hint(f->d, "did you mean '%s'?", near);
+  if (near)
+    diag_hint(f->d, "did you mean '%s'?", near);
+  else if (of->kind == VAL_TUPLE)
+    diag_hint(f->d, "tuples and lists of a kernel never change; write rows = rows + [row]");
+  front_note_calls(f);
   return f->poison;
 }
 
@@ -168,12 +173,7 @@ static bool const_index(Lower *L, const Value *v, uint32_t n, uint32_t *out, Loc
   AstInt i = v->kind == VAL_BOOL ? v->b : v->i;
   if (i < 0) i += n;
   if (i < 0 || i >= n) {
-    front_err_hint(
-        L, loc,
-        n ? NULL
-          : "what a tensor argument's shape would be is not known here: a kernel sees its address; pass "
-            "the sizes as arguments",
-        "index %s is out of range for %u items", val_repr(L->f, v, false), n);
+    front_err(L, loc, "index %s is out of range for %u items", val_repr(L->f, v, false), n);
     return false;
   }
   *out = (uint32_t)i;
@@ -449,7 +449,7 @@ static Value *eval_compare(Lower *L, const Node *n) {
     if (next->kind == VAL_POISON) return next;
     if (r->kind != VAL_BOOL || next->kind != VAL_BOOL)
       return front_err_hint(L, n->loc, "write (a < b) & (b < c)",
-                            "a chain of comparisons on run-time values");
+                            "a chain of comparisons on run-time values is not supported");
     r = val_bool(f, r->b && next->b);
     y = z;
   }
@@ -563,6 +563,23 @@ static Value *eval_listcomp(Lower *L, const Node *n) {
 }
 
 // ---- dispatch --------------------------------------------------------------------------------------
+static Value *eval_attr_node(Lower *L, const Node *n) {
+  Value *of = front_eval(L, n->a), *v = front_eval_attr(L, of, n->name, n->loc);
+  // after rows.append(...) nobody knows what rows holds
+  if (of->kind == VAL_TUPLE && v->kind == VAL_POISON && n->a->kind == AST_Name &&
+      env_find(L->env, n->a->name))
+    env_set(L->f, L->env, n->a->name, v, false);
+  return v;
+}
+
+static Value *eval_subscript_node(Lower *L, const Node *n) {
+  Value *of = front_eval(L, n->a);
+  if (of->kind == VAL_TUPLE && !of->seq.n && n->a->kind == AST_Attr && !strcmp(n->a->name->s, "shape"))
+    return front_err_hint(L, n->loc, "pass the sizes as arguments of the kernel",
+                          "a kernel sees a tensor argument as a pointer, which has no shape");
+  return front_eval_subscript(L, of, &n->list, n->op, n->loc);
+}
+
 static Value *eval_inner(Lower *L, const Node *n) {
   Front *f = L->f;
   switch (n->kind) {
@@ -581,8 +598,8 @@ static Value *eval_inner(Lower *L, const Node *n) {
   case AST_Tuple: return eval_items(L, &n->list, false);
   case AST_List: return eval_items(L, &n->list, true);
   case AST_Dict: return eval_dict(L, n);
-  case AST_Attr: return front_eval_attr(L, front_eval(L, n->a), n->name, n->loc);
-  case AST_Subscript: return front_eval_subscript(L, front_eval(L, n->a), &n->list, n->op, n->loc);
+  case AST_Attr: return eval_attr_node(L, n);
+  case AST_Subscript: return eval_subscript_node(L, n);
   case AST_Slice: {
     Value *v = val_new(f, VAL_SLICE);
     v->slice.lo = n->a ? front_eval(L, n->a) : NULL;

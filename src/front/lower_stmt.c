@@ -625,7 +625,7 @@ static void lower_return(Lower *L, const Node *n) {
   Front *f = L->f;
   if (L->in_loop) {
     front_err_hint(L, n->loc, "set a variable, break, and return after the loop",
-                   "return inside a run-time loop");
+                   "return inside a run-time loop is not supported");
     return;
   }
   if (L->region_depth) front_err(L, n->loc, "return inside a simt_exec_region");

@@ -44,12 +44,19 @@ bool front_err_fresh(Front *f, Loc loc) {
   return true;
 }
 
+void front_note_calls(Front *f) {
+  int n = 0;
+  for (const CallSite *s = f->site; s && n < 8; s = s->outer, n++)
+    if (s->loc.line) diag(f->d, DIAG_NOTE, s->loc, "in '%s', called here", s->func->name->s);
+}
+
 Value *front_err(Lower *L, Loc loc, const char *fmt, ...) {
   if (front_err_fresh(L->f, loc)) {
     va_list ap;
     va_start(ap, fmt);
     diag(L->f->d, DIAG_ERROR, loc, "%s", arena_vprintf(L->f->a, fmt, ap));
     va_end(ap);
+    front_note_calls(L->f);
   }
   return L->f->poison;
 }
@@ -61,6 +68,7 @@ Value *front_err_hint(Lower *L, Loc loc, const char *hint, const char *fmt, ...)
     diag(L->f->d, DIAG_ERROR, loc, "%s", arena_vprintf(L->f->a, fmt, ap));
     va_end(ap);
     if (hint) diag_hint(L->f->d, "%s", hint);
+    front_note_calls(L->f);
   }
   return L->f->poison;
 }

@@ -428,7 +428,7 @@ def triton_messages(folder):
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=600,
                    env=dict(os.environ, TRITON_CACHE_DIR=f"{folder}/cache"))
     version, out = json.loads((Path(folder) / "out.json").read_text())
-    return version, [tidy(t.replace(folder + "/", "")) for t in out]
+    return version, [tidy(re.sub("0x[0-9a-f]{6,}", "0x...", t.replace(folder + "/", ""))) for t in out]
 
 
 def ditron_message(folder, text, sig):

@@ -342,7 +342,7 @@ def k(x):
     a = tl.dot(h, h, acc=tl.zeros((16, 16), tl.float16), out_dtype=tl.float32)  # ERROR: the accumulator is fp16
     b = tl.dot(h, h, acc=tl.zeros((16, 32), tl.float32))  # ERROR: the accumulator
     c = tl.dot(h.to(tl.int8), h.to(tl.int8), acc=tl.zeros((16, 16), tl.float32))  # ERROR: the accumulator is fp32
-    d = tl.dot(h, tl.zeros((32, 16), tl.float16))  # ERROR: tl.dot of shapes [16, 16] and [32, 16]
+    d = tl.dot(h, tl.zeros((32, 16), tl.float16))  # ERROR: tl.dot cannot multiply shapes [16, 16] and [32, 16]
     e = tl.dot(tl.arange(0, 16), h)  # ERROR: tl.dot multiplies two tiles of 2 axes
 """, k="x=*f32")
 

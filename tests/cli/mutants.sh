@@ -1,0 +1,3 @@
+# A sample of damaged kernels out of the corpus environment; `make mutate` takes all of them.
+# TIMEOUT: 600
+"$PYTHON" "$ROOT/tests/corpus/mutate.py" --build "$BUILD" --jobs 2 --mutants 12 liger_kernel/ops/softmax liger_kernel/ops/rope unsloth fla/ops/utils/softmax
