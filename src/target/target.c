@@ -111,12 +111,10 @@ static void verify(Lower *l) {
 }
 
 // Vectors and loops are made already: what is left is to tidy up. Our own functions below a kernel are tidy.
-static void optimise(Lower *l) {
-  const char *passes = l->options->opt && l->target->passes ? l->target->passes
-                       : l->options->opt ? "early-cse,simplifycfg,instcombine<no-verify-fixpoint>,"
-                                           "loop-mssa(loop-simplifycfg,licm),gvn,simplifycfg,adce"
-                                         : "early-cse";
-  const LLVMPassBuilderOptionsRef o = LLVMCreatePassBuilderOptions();
+static LLVMErrorRef tidy_functions(Lower *l, LLVMPassBuilderOptionsRef o) {
+  const char *passes = l->options->opt ? "early-cse,simplifycfg,instcombine<no-verify-fixpoint>,"
+                                         "loop-mssa(loop-simplifycfg,licm),gvn,simplifycfg,adce"
+                                       : "early-cse";
   LLVMErrorRef e = NULL;
   for (V fn = LLVMGetFirstFunction(l->mod); fn && !e; fn = LLVMGetNextFunction(fn)) {
     size_t n;
@@ -125,6 +123,12 @@ static void optimise(Lower *l) {
         LLVMGetLinkage(fn) == LLVMInternalLinkage && strncmp(name, LOWER_WARP_NAME, strlen(LOWER_WARP_NAME));
     if (!LLVMIsDeclaration(fn) && !ours) e = LLVMRunPassesOnFunction(fn, passes, l->tm, o);
   }
+  return e;
+}
+static void optimise(Lower *l) {
+  const LLVMPassBuilderOptionsRef o = LLVMCreatePassBuilderOptions();
+  const bool own = l->options->opt && l->target->passes;
+  const LLVMErrorRef e = own ? LLVMRunPasses(l->mod, l->target->passes, l->tm, o) : tidy_functions(l, o);
   LLVMDisposePassBuilderOptions(o);
   if (e) {
     char *text = LLVMGetErrorMessage(e);

@@ -49,7 +49,7 @@ struct Target {
   void (*rejoin)(Lower *l, const IrOp *op); // behind a branch or loop
   bool emits_text;                          // LLVM makes assembly, which finish turns into what is launched
   void (*finish)(Lower *l, Output *out);    // out holds LLVM's output
-  const char *passes;                       // over LLVM's module; NULL: the shared ones
+  const char *passes;                       // over the module; NULL: the shared ones over each function
 };
 extern const Target target_x86, target_nvptx;
 
@@ -87,7 +87,7 @@ struct Lower {
   uint64_t scratch_bytes; // behind them: what a single op needs while it runs
   bool nt_stores;         // the function has non-temporal stores: fence before others may look
   bool has_waits;
-  void *own;        // the target's own about this function
+  void *own; // the target's own about this function
 };
 
 // Ends the compile: the diagnostic names the op and its place.

@@ -586,6 +586,8 @@ static void test_waits(void **state) {
     gpu_has(&g, "exit;");
     gpu_lacks(&g, "trap");
     gpu_lacks(&g, "mmio");
+    gpu_lacks(&g, "call");
+    gpu_lacks(&g, ".func");
     bool labelled = false;
     for (uint32_t i = 0; i < g.image->nsites; i++)
       labelled |= g.image->sites[i].what && !strcmp(g.image->sites[i].what, "ready");

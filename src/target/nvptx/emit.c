@@ -150,20 +150,21 @@ bool nvptx_op(Lower *l, const IrOp *op) {
          nvptx_wait(l, op) || nvptx_mbarrier(l, op) || nvptx_people(l, op);
 }
 
-const Target target_nvptx = {.name = "nvptx",
-                             .image = IMAGE_NVPTX,
-                             .stage = STAGE_lowered,
-                             .init = init,
-                             .facts = nvptx_facts,
-                             .triple = "nvptx64-nvidia-cuda",
-                             .kernel = nvptx_kernel,
-                             .op = nvptx_op,
-                             .widen = nvptx_widen,
-                             .narrow = nvptx_narrow,
-                             .math = nvptx_math,
-                             .yield = nvptx_yield,
-                             .rejoin = nvptx_rejoin,
-                             .emits_text = true,
-                             .finish = nvptx_finish,
-                             .passes = "sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,"
-                                       "loop-mssa(loop-simplifycfg,licm),gvn,simplifycfg,adce"};
+const Target target_nvptx = {
+    .name = "nvptx",
+    .image = IMAGE_NVPTX,
+    .stage = STAGE_lowered,
+    .init = init,
+    .facts = nvptx_facts,
+    .triple = "nvptx64-nvidia-cuda",
+    .kernel = nvptx_kernel,
+    .op = nvptx_op,
+    .widen = nvptx_widen,
+    .narrow = nvptx_narrow,
+    .math = nvptx_math,
+    .yield = nvptx_yield,
+    .rejoin = nvptx_rejoin,
+    .emits_text = true,
+    .finish = nvptx_finish,
+    .passes = "always-inline,function(sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,"
+              "loop-mssa(loop-simplifycfg,licm),gvn,simplifycfg,adce),globaldce"};

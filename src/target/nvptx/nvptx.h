@@ -17,7 +17,9 @@ typedef struct NvptxState { // of the function being emitted
   Map narrowed;             // LLVM value of a small float -> what it was made of (num.c)
   Map pieces;               // LLVM value of an element -> NvptxPiece: where in a loaded word it lies
   Map mbarriers;            // IrOp * of an mbarrier_alloc -> offset in shared memory
-  uint32_t part;            // which partition of the block: its named barrier; 0 outside
+  LLVMBasicBlockRef end; // where the waits end that last too long (wait.c), and its phis; NULL: nowhere yet
+  V end_fields[7];
+  uint32_t part; // which partition of the block: its named barrier; 0 outside
   uint32_t part_first, part_warps;
 } NvptxState;
 

@@ -21,32 +21,21 @@ V nvptx_clock(Lower *l) {
 }
 
 // ---- the end -------------------------------------------------------------------------------------
-// void ditron.give_up(record, site, kind, flag, seen, value, bytes, cmp): as AbiReport says. Does not return.
-static V give_up_fn(Lower *l) {
-  const char name[] = "ditron.give_up";
-  V fn = LLVMGetNamedFunction(l->mod, name);
-  if (fn) return fn;
+// All waits and assertions of a kernel end in one block, which writes what AbiReport says and exits. It is no function: a call
+// in a kernel keeps ptxas from overlapping asynchronous products.
+enum { END_SITE, END_KIND, END_FLAG, END_SEEN, END_VALUE, END_BYTES, END_CMP, END_FIELDS };
+
+static void write_report(Lower *l, V const *fields) {
+  static const uint64_t at[] = {
+      [END_SITE] = offsetof(AbiReport, site),   [END_KIND] = offsetof(AbiReport, kind),
+      [END_FLAG] = offsetof(AbiReport, flag),   [END_SEEN] = offsetof(AbiReport, seen),
+      [END_VALUE] = offsetof(AbiReport, value), [END_BYTES] = offsetof(AbiReport, bytes),
+      [END_CMP] = offsetof(AbiReport, cmp)};
   const T g = l->space[SPACE_global];
-  T params[] = {g, l->i32, l->i32, l->i64, l->i64, l->i64, l->i32, l->i32};
-  fn = LLVMAddFunction(l->mod, name, LLVMFunctionType(l->void_, params, 8, false));
-  LLVMSetLinkage(fn, LLVMInternalLinkage);
-  lower_fn_attrs(l, fn);
-  static const char *const attrs[] = {"noinline", "noreturn", "cold"};
-  for (size_t i = 0; i < DT_COUNTOF(attrs); i++) {
-    const unsigned kind = LLVMGetEnumAttributeKindForName(attrs[i], strlen(attrs[i]));
-    LLVMAddAttributeAtIndex(fn, LLVMAttributeFunctionIndex, LLVMCreateEnumAttribute(l->cx, kind, 0));
-  }
-  const LLVMBasicBlockRef here = lower_here(l);
-  const LLVMMetadataRef loc = l->di ? LLVMGetCurrentDebugLocation2(l->b) : NULL;
-  if (l->di) LLVMSetCurrentDebugLocation2(l->b, NULL);
-  const V save = l->fn;
-  l->fn = fn;
-  const LLVMBasicBlockRef entry = lower_new_block(l, "entry"), claim = lower_new_block(l, "claim"),
-                          write = lower_new_block(l, "write"), out = lower_new_block(l, "out");
-  lower_at(l, entry);
-  const V record = LLVMGetParam(fn, 0);
-  const V report = lower_load_at(l, g, record, offsetof(AbiRank, report), 8);
-  const V abort_word = lower_load_at(l, g, record, offsetof(AbiRank, abort_word), 8);
+  const LLVMBasicBlockRef claim = lower_new_block(l, "claim"), write = lower_new_block(l, "write"),
+                          out = lower_new_block(l, "out");
+  const V report = record_word(l, g, offsetof(AbiRank, report)),
+          abort_word = record_word(l, g, offsetof(AbiRank, abort_word));
   LLVMBuildCondBr(l->b, LLVMBuildIsNotNull(l->b, report, ""), claim, out);
   lower_at(l, claim);
   V cas[] = {report, u32(l, ABI_REPORT_EMPTY), u32(l, ABI_REPORT_WRITING)};
@@ -54,21 +43,11 @@ static V give_up_fn(Lower *l) {
                           ASM_EFFECT);
   LLVMBuildCondBr(l->b, lower_icmp(l, LLVMIntEQ, old, u32(l, ABI_REPORT_EMPTY)), write, out);
   lower_at(l, write);
-  static const char *const sregs[] = {"ctaid.x", "ctaid.y", "ctaid.z", "tid.x"};
-  const struct {
-    uint64_t at;
-    V x;
-  } fields[] = {
-      {offsetof(AbiReport, site), LLVMGetParam(fn, 1)},  {offsetof(AbiReport, kind), LLVMGetParam(fn, 2)},
-      {offsetof(AbiReport, flag), LLVMGetParam(fn, 3)},  {offsetof(AbiReport, seen), LLVMGetParam(fn, 4)},
-      {offsetof(AbiReport, value), LLVMGetParam(fn, 5)}, {offsetof(AbiReport, bytes), LLVMGetParam(fn, 6)},
-      {offsetof(AbiReport, cmp), LLVMGetParam(fn, 7)}};
-  for (size_t i = 0; i < DT_COUNTOF(fields); i++)
-    LLVMBuildStore(l->b, fields[i].x, lower_field(l, report, fields[i].at));
-  for (uint64_t i = 0; i < DT_COUNTOF(sregs); i++) {
-    const V x = lower_intrinsic(l, nvptx_text(l, "llvm.nvvm.read.ptx.sreg.%s", sregs[i]), NULL, 0, NULL, 0);
-    LLVMBuildStore(l->b, x, lower_field(l, report, offsetof(AbiReport, pid) + 4 * i));
-  }
+  for (int i = 0; i < END_FIELDS; i++) LLVMBuildStore(l->b, fields[i], lower_field(l, report, at[i]));
+  for (uint64_t i = 0; i < 3; i++)
+    LLVMBuildStore(l->b, l->pid[i], lower_field(l, report, offsetof(AbiReport, pid) + 4 * i));
+  const NvptxState *s = l->own;
+  LLVMBuildStore(l->b, s->tid, lower_field(l, report, offsetof(AbiReport, thread)));
   V done[] = {report, u32(l, ABI_REPORT_DONE)};
   nvptx_asm(l, l->void_, "st.release.sys.global.b32 [$0], $1;", "l,r", done, 2, ASM_EFFECT);
   LLVMBuildBr(l->b, out);
@@ -77,26 +56,34 @@ static V give_up_fn(Lower *l) {
   nvptx_asm(l, l->void_, "@$1 st.relaxed.sys.global.b64 [$0], $2;", "l,b,l", raise, 3, ASM_EFFECT);
   lower_intrinsic(l, "llvm.nvvm.exit", NULL, 0, NULL, 0);
   LLVMBuildUnreachable(l->b);
-  l->fn = save;
+}
+static void make_end(Lower *l) {
+  NvptxState *s = l->own;
+  const LLVMBasicBlockRef here = lower_here(l);
+  const T types[] = {l->i32, l->i32, l->i64, l->i64, l->i64, l->i32, l->i32};
+  s->end = lower_new_block(l, "end");
+  lower_at(l, s->end);
+  for (int i = 0; i < END_FIELDS; i++) s->end_fields[i] = LLVMBuildPhi(l->b, types[i], "");
+  write_report(l, s->end_fields);
   lower_at(l, here);
-  if (l->di) LLVMSetCurrentDebugLocation2(l->b, loc);
-  return fn;
 }
 void nvptx_give_up(Lower *l, V site, AbiReportKind kind, V flag, V seen, V value, uint32_t bytes,
                    AbiCmp cmp) {
-  const V none = u64(l, 0), fn = give_up_fn(l);
+  NvptxState *s = l->own;
+  if (!s->end) make_end(l);
+  const V none = u64(l, 0);
   if (flag && LLVMGetTypeKind(LLVMTypeOf(flag)) == LLVMPointerTypeKind)
     flag = LLVMBuildPtrToInt(l->b, flag, l->i64, "");
-  V args[] = {l->rank_record,
-              site,
-              u32(l, kind),
-              flag ? flag : none,
-              seen ? as(l, seen, l->i64) : none,
-              value ? as(l, value, l->i64) : none,
-              u32(l, bytes),
-              u32(l, cmp)};
-  LLVMBuildCall2(l->b, LLVMGlobalGetValueType(fn), fn, args, 8, "");
-  LLVMBuildUnreachable(l->b);
+  V fields[] = {site,
+                u32(l, kind),
+                flag ? flag : none,
+                seen ? as(l, seen, l->i64) : none,
+                value ? as(l, value, l->i64) : none,
+                u32(l, bytes),
+                u32(l, cmp)};
+  LLVMBasicBlockRef here = lower_here(l);
+  for (int i = 0; i < END_FIELDS; i++) LLVMAddIncoming(s->end_fields[i], &fields[i], &here, 1);
+  LLVMBuildBr(l->b, s->end);
 }
 
 // ---- waits -----------------------------------------------------------------------------------------
@@ -373,6 +360,8 @@ static V copy_fn(Lower *l) {
   fn = LLVMAddFunction(l->mod, name, LLVMFunctionType(l->void_, params, 5, false));
   LLVMSetLinkage(fn, LLVMInternalLinkage);
   lower_fn_attrs(l, fn);
+  const unsigned in_line = LLVMGetEnumAttributeKindForName("alwaysinline", 12);
+  LLVMAddAttributeAtIndex(fn, LLVMAttributeFunctionIndex, LLVMCreateEnumAttribute(l->cx, in_line, 0));
   const LLVMBasicBlockRef here = lower_here(l);
   const LLVMMetadataRef loc = l->di ? LLVMGetCurrentDebugLocation2(l->b) : NULL;
   if (l->di) LLVMSetCurrentDebugLocation2(l->b, NULL);
