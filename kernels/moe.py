@@ -61,17 +61,16 @@ def dispatch_kernel(x_ptr, splits_ptr, out_ptr, out_splits_ptr, recv_ptr, recv_s
             count = tl.load(counts + e)
             tl.store(out_splits_ptr + (call * world + peer) * PER_RANK + e, count)
             rows += count
-        copy_rows(out_ptr + (call * world + peer) * max_rows * HIDDEN, recv_ptr + (half + peer) * max_rows * HIDDEN, rows, HIDDEN,
-                  BLOCK)
+        copy_rows(out_ptr + (call * world + peer) * max_rows * HIDDEN, recv_ptr + (half + peer) * max_rows * HIDDEN, rows,
+                  HIDDEN, BLOCK)
 
 
 @triton_dist.jit
 def combine_kernel(y_ptr, splits_ptr, out_ptr, recv_ptr, signals_ptr, epoch_ptr, calls, x_rows, max_rows,
                    HIDDEN: tl.constexpr, EXPERTS: tl.constexpr, PER_RANK: tl.constexpr, BLOCK: tl.constexpr):
     """The way back: y[c, r] = [max_rows, HIDDEN] are the results for what rank r sent; out[c] = [x_rows, HIDDEN] gets them in
-    the order of the tokens. splits: as they were for dispatch. recv:
-    [2, world, max_rows, HIDDEN], signals: u64[2, world], symmetric. All max_rows travel where the counts stay unknown.
-    Grid: world, one program a peer."""
+    the order of the tokens. splits: as they were for dispatch. recv: [2, world, max_rows, HIDDEN], signals: u64[2, world],
+    symmetric. Whole slots of max_rows travel. Grid: world, one program a peer."""
     rank = libshmem_device.my_pe()
     world = libshmem_device.n_pes()
     peer = tl.program_id(0)

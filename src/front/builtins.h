@@ -70,8 +70,24 @@ enum {
 enum { AT_add, AT_max, AT_min, AT_and, AT_or, AT_xor, AT_xchg };
 // atomics
 enum { RAND_int, RAND_int4x, RAND_uniform, RAND_uniform4x, RAND_normal, RAND_normal4x };
-enum { SH_group = 3, SH_nbi = 4, SH_get = 8, SH_bytes = 16, SH_root = 32, SH_words = 64 }; // SH_group: an IrGroup
-enum { W_u32, W_s32, W_u64, W_s64, W_two = 2 << 2, W_four = 4 << 2, W_one = 1 << 2, W_mask = 64 }; // wide accesses
+enum {
+  SH_group = 3,
+  SH_nbi = 4,
+  SH_get = 8,
+  SH_bytes = 16,
+  SH_root = 32,
+  SH_words = 64
+}; // SH_group: an IrGroup
+enum {
+  W_u32,
+  W_s32,
+  W_u64,
+  W_s64,
+  W_two = 2 << 2,
+  W_four = 4 << 2,
+  W_one = 1 << 2,
+  W_mask = 64
+}; // wide accesses
 
 #define BUILTIN(module, name, params, flags, fn, data, text) Value *fn(Lower *L, Call *c);
 #include "front/builtins.def"
