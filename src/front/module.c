@@ -393,8 +393,10 @@ static int reached(Front *f, ModFile *m, const Guard *g) {
     const Value *c = eval_quiet(f, m, g->condition, "condition");
     f->deciding--;
     const bool known = c->kind == VAL_BOOL || c->kind == VAL_INT || c->kind == VAL_NONE;
-    if (!known) all = -1;
-    else if ((c->kind == VAL_BOOL ? c->b : c->kind == VAL_INT && c->i != 0) != g->holds) return 0;
+    if (!known)
+      all = -1;
+    else if ((c->kind == VAL_BOOL ? c->b : c->kind == VAL_INT && c->i != 0) != g->holds)
+      return 0;
   }
   return all;
 }
@@ -403,7 +405,8 @@ static Value *global_value(Lower *L, ModFile *m, Global *g, const Str *name) {
   Front *f = L->f;
   Value **slot = f->deciding ? &g->certain : &g->value;
   if (*slot) return *slot;
-  if (g->busy) return val_opaque(f, name->s); // defined by itself
+  if (g->busy) // name = triton.jit(name)
+    return g->earlier ? global_value(L, m, g->earlier, name) : val_opaque(f, name->s);
   g->busy = true;
   const int here = g->guard ? reached(f, m, g->guard) : 1;
   if (!here || (here < 0 && f->deciding && g->kind == GLOBAL_EXPR)) {

@@ -195,6 +195,22 @@ static void test_globals(void **state) {
   arena_free(&a);
 }
 
+// Functions made kernels by a call after them, under their own names.
+static void test_jit_by_call(void **state) {
+  (void)state;
+  Arena a;
+  TEST_ARENA(a);
+  Run r = run_new(&a);
+  const FrontSource src = text(HEAD "def k(x):\n    tl.store(x, inc(1.5))\ndef inc(v):\n    return v + 1\n"
+                                    "k = triton.jit(k)\nk = triton.heuristics({'F': lambda args: 1})(k)\n"
+                                    "inc = triton.jit(inc, do_not_specialize=('v',))\n");
+  FrontKernels list;
+  assert_int_equal(front_list(&a, &r.d, ir_ctx_new(&a), &src, &r.o, &list), ST_OK);
+  assert_int_equal(list.n, 2);
+  has(compiled(&r, src, NULL, &x_f32, 1), "func @inc");
+  arena_free(&a);
+}
+
 static void put(const char *dir, const char *name, const char *content) {
   char path[512];
   snprintf(path, sizeof path, "%s/%s", dir, name);
@@ -286,10 +302,10 @@ static void test_missing_file(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_listing),      cmocka_unit_test(test_specialisation),
-      cmocka_unit_test(test_arguments),    cmocka_unit_test(test_wrong_arguments),
-      cmocka_unit_test(test_globals),      cmocka_unit_test(test_imports),
-      cmocka_unit_test(test_missing_file),
+      cmocka_unit_test(test_listing),   cmocka_unit_test(test_specialisation),
+      cmocka_unit_test(test_arguments), cmocka_unit_test(test_wrong_arguments),
+      cmocka_unit_test(test_globals),   cmocka_unit_test(test_jit_by_call),
+      cmocka_unit_test(test_imports),   cmocka_unit_test(test_missing_file),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
