@@ -1,8 +1,9 @@
-// See cuda.h. Wrong uses are not forgiven: a call without a current context, memory that was not allocated, a module or stream
+// See cuda.h. One lock serves one call at a time. Wrong uses are not forgiven: a call without a current context, memory that was not allocated, a module or stream
 // that does not live end in an error status, as the real driver's would.
 #include "fake/cuda.h"
 #include "rt/dev_cuda.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -55,7 +56,16 @@ static int trouble(const char *call, int needs_context) {
   if (needs_context && !current) return NO_CONTEXT;
   return needs_context ? g.dead : CU_OK;
 }
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static void unlock(int *held) {
+  (void)held;
+  pthread_mutex_unlock(&lock);
+}
+#define LOCKED \
+  __attribute__((cleanup(unlock))) int held_ = pthread_mutex_lock(&lock); \
+  (void)held_
 #define BEGIN(call, needs_context) \
+  LOCKED; \
   do { \
     const int s_ = trouble(call, needs_context); \
     if (s_) return s_; \
@@ -123,6 +133,7 @@ CuStatus fake_PrimaryCtxRetain(CuContext *c, CuDevice d) {
   return CU_OK;
 }
 CuStatus fake_PrimaryCtxRelease(CuDevice d) {
+  LOCKED;
   if (!contexts[d].users) return 201;
   if (!--contexts[d].users) g.contexts--;
   return CU_OK;
@@ -138,6 +149,7 @@ CuStatus fake_CtxSetCurrent(CuContext c) {
 
 // ---- memory ------------------------------------------------------------------------------------------------
 CuStatus fake_MemGetInfo(size_t *free_bytes, size_t *total) {
+  LOCKED;
   *free_bytes = g.memory - g.used;
   *total = g.memory;
   return CU_OK;
@@ -174,6 +186,7 @@ CuStatus fake_MemAlloc(CuPtr *p, size_t bytes) {
 }
 CuStatus fake_MemFree(CuPtr p) {
   size_t bytes = 0;
+  LOCKED;
   if (!current) return NO_CONTEXT;
   const CuStatus s = give(p, &bytes);
   if (s != CU_OK) return s;
@@ -193,6 +206,7 @@ CuStatus fake_MemHostAlloc(void **p, size_t bytes, unsigned flags) {
 }
 CuStatus fake_MemFreeHost(void *p) {
   size_t bytes;
+  LOCKED;
   if (!current) return NO_CONTEXT;
   const CuStatus s = give((CuPtr)(uintptr_t)p, &bytes);
   if (s == CU_OK) g.pinned--;
@@ -210,6 +224,7 @@ CuStatus fake_StreamCreate(CuStream *s, unsigned flags) {
   return CU_OK;
 }
 CuStatus fake_StreamDestroy(CuStream s) {
+  LOCKED;
   if (!current) return NO_CONTEXT;
   free(s);
   g.streams--;
@@ -229,6 +244,7 @@ CuStatus fake_StreamGetCtx(CuStream s, CuContext *c) {
   return CU_OK;
 }
 CuStatus fake_StreamIsCapturing(CuStream s, int *status) {
+  LOCKED;
   (void)s;
   *status = g.capturing;
   return CU_OK;
@@ -251,6 +267,7 @@ CuStatus fake_EventCreate(CuEvent *e, unsigned flags) {
   return CU_OK;
 }
 CuStatus fake_EventDestroy(CuEvent e) {
+  LOCKED;
   if (!current) return NO_CONTEXT;
   free(e);
   g.events--;
@@ -323,6 +340,7 @@ CuStatus fake_ModuleLoadDataEx(CuModule *out, const void *code, unsigned n, int 
   return CU_OK;
 }
 CuStatus fake_ModuleUnload(CuModule m) {
+  LOCKED;
   if (!current) return NO_CONTEXT;
   free(m);
   g.modules--;

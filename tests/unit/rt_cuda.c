@@ -6,6 +6,7 @@
 
 #include <dlfcn.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -810,6 +811,57 @@ static void test_contexts_of_the_caller(void **state) {
   dlclose(lib);
 }
 
+// Threads with streams and kernels of their own, while others load and free.
+typedef struct Worker {
+  Gpu g;
+  int failed;
+} Worker;
+
+static void *thread_main(void *arg) {
+  Worker *w = arg;
+  Gpu g = w->g;
+  RtStream *s;
+  RtKernel *k;
+  void *p;
+  RtArg arg0 = {.bits = 0};
+  const Image *im = ptx_image(&w->g.arena, ADD_PTX);
+  w->failed = rt_stream_create(g.rank, "thread", &s, &g.e) != ST_OK;
+  for (int i = 0; i < 50 && !w->failed; i++) {
+    w->failed =
+        rt_kernel_load(g.rank, im, "facts", &k, &g.e) != ST_OK || rt_alloc(g.rank, 64, &p, &g.e) != ST_OK ||
+        rt_launch(k, s, (uint32_t[3]){1, 1, 1}, &arg0, 1, &g.e) != ST_OK ||
+        rt_fill(s, p, i, 64, &g.e) != ST_OK || rt_stream_sync(s, &g.e) != ST_OK || ((char *)p)[63] != i;
+    rt_free(g.rank, p);
+    rt_kernel_destroy(k);
+  }
+  rt_stream_destroy(s);
+  return NULL;
+}
+
+static void test_threads(void **state) {
+  (void)state;
+  enum { N = 4 };
+  Gpu g;
+  Worker w[N] = {0};
+  pthread_t t[N];
+  Escape esc[N];
+  up(&g);
+  fake()->kernel = read_rank;
+  for (int i = 0; i < N; i++) {
+    w[i].g = g;
+    arena_init(&w[i].g.arena, 0, &esc[i]);
+    if (ESCAPE_TRY(&esc[i])) fail_msg("%s", esc[i].message);
+    assert_int_equal(pthread_create(&t[i], NULL, thread_main, &w[i]), 0);
+  }
+  for (int i = 0; i < N; i++) {
+    pthread_join(t[i], NULL);
+    assert_false(w[i].failed);
+    arena_free(&w[i].g.arena);
+  }
+  assert_int_equal(fake()->launches, 50 * N);
+  down(&g);
+}
+
 // ---- a real device -------------------------------------------------------------------------------------------
 static bool real_device(void) {
   RtError e;
@@ -936,6 +988,7 @@ int main(void) {
       cmocka_unit_test(test_start_that_fails),
       cmocka_unit_test(test_reports),
       cmocka_unit_test(test_contexts_of_the_caller),
+      cmocka_unit_test(test_threads),
       cmocka_unit_test(test_on_a_device),
       cmocka_unit_test(test_graph_on_a_device),
       cmocka_unit_test(test_broken_on_a_device),
