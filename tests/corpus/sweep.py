@@ -151,19 +151,22 @@ class Wrapper:
         return (f"tl.make_block_ptr({base}, {text(dims)}, {text(strides)}, {text([0] * arg[2])}, {text(block)}, "
                 f"{text(range(arg[2] - 1, -1, -1))})") if ones is not None else ""
 
-    def text(self, assignment):
+    def text(self, assignment, inside=False):
+        """inside: behind the function's own file, in place of an import of it."""
         f = self.f
         given = [f"{p}={self.value(a)}" for p, a in assignment.items()]
         if f.star:
             given = [g.split("=", 1)[1] for g in given] + [self.param("f32", False)]
-        if f.nested or f.hidden:
+        if inside:
+            source, target = "", f.name
+        elif f.nested or f.hidden:
             lines = f.text.splitlines()[f.line - 1:f.node.end_lineno]
             cut = len(lines[0]) - len(lines[0].lstrip())
             source = f"from {f.module} import *\n\n@triton.jit\n" + "\n".join(s[cut:] for s in lines) + "\n"
             target = f.name
         else:
             source, target = f"from {f.module} import {f.name} as sweep_target\n", "sweep_target"
-        return (f"import triton\nimport triton.language as tl\n{source}\n" + "\n".join(self.helpers) +
+        return ((f.text if inside else "") + f"\nimport triton\nimport triton.language as tl\n{source}\n" + "\n".join(self.helpers) +
                 f"\n@triton.jit\ndef sweep_entry({', '.join(self.params)}):\n    {target}({', '.join(given)})\n")
 
 
@@ -172,10 +175,17 @@ def attempt(lib, f, assignment, folder):
     if not (f.nested or f.hidden or f.star or guess.returns_value(f)) and all(v is not None for _, v in args):
         return lib.lower(f.path, f.name, args)
     w = Wrapper(f)
-    path = os.path.join(folder, "wrapper.py")
-    with open(path, "w") as out:
-        out.write(w.text(assignment))
-    return lib.lower(path, "sweep_entry", w.args)
+    inside = f.module.split(".")[0] == "triton"  # an import from there means the compiler's own functions
+    path = Path(folder, *f.module.split(".")[:-1], "wrapper.py") if inside else Path(folder, "wrapper.py")
+    if not path.parent.exists():
+        path.parent.mkdir(parents=True)
+        for above in [path.parent, *path.parent.parents]:
+            if above == Path(folder):
+                break
+            (above / "__init__.py").touch()
+    path.write_text(w.text(assignment, inside))
+    error, ir, seconds = lib.lower(path, "sweep_entry", w.args)
+    return error and (error.replace(str(path), f.path) if inside else error), ir, seconds
 
 
 ERROR = re.compile(r"^(?:(?P<path>[^\n:]+):(?P<line>\d+):\d+: )?error: (?P<text>.*)$", re.M)

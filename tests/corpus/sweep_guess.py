@@ -140,7 +140,8 @@ class Uses:
             targets = n.targets if isinstance(n, ast.Assign) else [n.target] if isinstance(n, (ast.AugAssign, ast.AnnAssign)) else []
             for t in targets:
                 if isinstance(t, ast.Name) and n.value:
-                    self.defs.setdefault(t.id, []).append(n.value)
+                    value = ast.BinOp(t, n.op, n.value) if isinstance(n, ast.AugAssign) else n.value
+                    self.defs.setdefault(t.id, []).append(value)
                 elif isinstance(t, (ast.Tuple, ast.List)) and isinstance(n.value, (ast.Tuple, ast.List)) and \
                         len(t.elts) == len(n.value.elts):
                     for x, v in zip(t.elts, n.value.elts):
@@ -309,10 +310,12 @@ class Uses:
             for a in args[:2]:
                 for x in leaves_of_sum(a):
                     self.mark(x, "rank2", 2)
+                    self.mark(x, "dot")
         elif name in REDUCERS and args and (name not in ("min", "max", "sum") or not isinstance(n.func, ast.Name)):
             axis = kw.get("axis") or kw.get("dim") or (args[1] if len(args) > 1 else None)
             value = axis.value if isinstance(axis, ast.Constant) and isinstance(axis.value, int) else None
-            for x in leaves_of_sum(args[0]):
+            parts = args[0].elts if isinstance(args[0], (ast.Tuple, ast.List)) else args[:1]
+            for x in [x for part in parts for x in leaves_of_sum(part)]:
                 self.mark(x, f"rank{value + 1}" if value is not None and value >= 0 else "tile")
         elif name in ("trans", "permute", "split", "join", "histogram", "gather") and args:
             for x in leaves_of_sum(args[0]):
@@ -466,7 +469,7 @@ def const_guesses(f, p, roles):
 def value_guesses(f, p, roles):
     low, note, out = p.lower(), f.annotation[p].strip("'\""), []
     if "axis" in roles:
-        out += [("const", v) for v in (0, 1, True, False)]
+        out += [("const", v) for v in ((True, False) if "keep" in low else (0, 1, True, False))]
     if "static" in roles:
         out += [("dtype", "f32")] if "dtype" in low else [("const", 4), ("const", 32), ("const", True), ("dtype", "f32"), ("const", 0.5)]
     if "block" in roles or "pow2" in roles and returns_value(f) and "pointer" not in roles:
@@ -502,7 +505,7 @@ def value_guesses(f, p, roles):
     if "tuple" in roles:
         out[:0] = [("tuple", (("ptr", elem) if pointer else ("scalar", "i32"),) * 4)]
     if rank and not is_pointer:
-        out += [("tile", d, shape) for d in (("i32" if "int" in roles else "f32"), "f32", "i32", "f16", "i1")]
+        out += [("tile", d, shape) for d in (("i32" if "int" in roles and "dot" not in roles else "f32"), "f32", "i32", "f16", "bf16", "i1")]
     integer = ("int" in roles or INT_NAME.search(p)) and not (FLOAT_NAME.search(low) and "int" not in roles)
     out += [("scalar", d) for d in (("i32", "f32") if integer else ("f32", "i32"))]
     tiles = [("tile", "f32", (32,)), ("tile", "f32", (32, 32)), ("tile", "i32", (32,)), ("tile", "i1", (32,)),
