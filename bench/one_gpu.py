@@ -45,10 +45,10 @@ class Gpu(ditron.Runner):
         native = c.c_void_p(torch.cuda.current_stream().cuda_stream)
         self.check(self.lib.dt_stream_wrap(self.rank, native, b"torch", c.byref(self.stream)))
 
-    def kernel(self, path, name, values, warps):
+    def kernel(self, path, name, values, warps, stages=2):
         """A function that launches the kernel for other values of the same types."""
         args = ditron.named({n: as_value(v) for n, v in values.items()})
-        o = ditron.CompileOptions(size=c.sizeof(ditron.CompileOptions), target=b"sm_90a", num_warps=warps)
+        o = ditron.CompileOptions(size=c.sizeof(ditron.CompileOptions), target=b"sm_90a", num_warps=warps, num_stages=stages)
         image, k, info = c.c_void_p(), c.c_void_p(), ditron.KernelInfo()
         self.check(self.lib.dt_compile_file(self.context, os.fsencode(path), name.encode(), args, c.c_size_t(len(values)),
                                             c.byref(o), c.byref(image)))
@@ -147,17 +147,17 @@ def gemm(gpu, out, m, n, k, dtype=torch.bfloat16):
     y = torch.empty(m, n, device="cuda", dtype=dtype)
     want = a.double() @ b.double()
     best = None
-    for bm, bn, bk, warps in ((128, 128, 32, 8), (128, 128, 64, 8), (64, 128, 32, 4), (64, 64, 32, 4)):
+    for bm, bn, bk, warps, stages in ((128, 128, 32, 8, 4), (128, 128, 64, 8, 3), (128, 128, 32, 4, 4), (128, 256, 32, 8, 4), (64, 128, 32, 4, 4)):
         values = dict(a_ptr=a, b_ptr=b, c_ptr=y, M=m, N=n, K=k, stride_am=k, stride_ak=1, stride_bk=n, stride_bn=1,
                       stride_cm=n, stride_cn=1, BLOCK_M=bm, BLOCK_N=bn, BLOCK_K=bk, GROUP_M=8)
-        call = gpu.kernel(ROOT / "kernels/matmul.py", "matmul_kernel", values, warps)((-(-m // bm) * -(-n // bn),), values)
+        call = gpu.kernel(ROOT / "kernels/matmul.py", "matmul_kernel", values, warps, stages)((-(-m // bm) * -(-n // bn),), values)
         y.fill_(float("nan"))
         call()
         torch.cuda.synchronize()
         right("gemm", y, want, 1e-2)
         ms = time_ms([call], 5)
         if best is None or ms < best[0]:
-            best = (ms, (bm, bn, bk, warps), call)
+            best = (ms, (bm, bn, bk, warps, stages), call)
     race(f"gemm {m}x{n}x{k} {NAMES[dtype]} {best[1]}", {"ours": [best[2]], "cuBLAS": [lambda: torch.matmul(a, b, out=y)]},
          2 * m * n * k / 1e9, "TFLOP/s", out)
 
@@ -169,17 +169,17 @@ def attention(gpu, out, b, h, s, d, causal, dtype=torch.bfloat16):
     want = torch.nn.functional.scaled_dot_product_attention(q[:1, :2].double(), k[:1, :2].double(), v[:1, :2].double(),
                                                             is_causal=causal)
     best = None
-    for bm, bn, warps in ((64, 64, 4), (128, 64, 8), (128, 32, 8)):
+    for bm, bn, warps, stages in ((64, 64, 4, 2), (128, 64, 8, 2), (128, 64, 8, 3), (128, 32, 8, 3)):
         values = dict(q_ptr=q, k_ptr=k, v_ptr=v, out_ptr=y, lse_ptr=lse, scale=d ** -0.5, seq_q=s, seq_k=s, heads=h, kv_heads=h,
                       HEAD_DIM=d, BLOCK_M=bm, BLOCK_N=bn, CAUSAL=causal)
-        call = gpu.kernel(ROOT / "kernels/attention.py", "attention_kernel", values, warps)((-(-s // bm), b * h), values)
+        call = gpu.kernel(ROOT / "kernels/attention.py", "attention_kernel", values, warps, stages)((-(-s // bm), b * h), values)
         y.fill_(float("nan"))
         call()
         torch.cuda.synchronize()
         right("attention", y[:1, :2], want, 2e-2)
         ms = time_ms([call], 3)
         if best is None or ms < best[0]:
-            best = (ms, (bm, bn, warps), call)
+            best = (ms, (bm, bn, warps, stages), call)
     flops = 4 * b * h * s * s * d * (0.5 if causal else 1)
     race(f"attention B{b} H{h} S{s} D{d} {'causal' if causal else 'full'} {best[1]}", {"ours": [best[2]], "torch": [peer]},
          flops / 1e9, "TFLOP/s", out)

@@ -159,6 +159,11 @@ static IrValue *in_layout(Lay *l, IrValue *v, const IrLayout *layout) {
     b.loc = op->loc;
     made = pass_like(&b, op, op->noperands, ops, t)->def;
     map_set(&l->cheap, (uint64_t)(uintptr_t)ir_result(made, 0), 1);
+  } else if (v->def && v->def->kind == OP_trans) { // it costs nothing: what it turns moves, in its own order
+    const IrLayout inner = operand_layout(v->def, layout);
+    IrValue *turned = in_layout(l, ir_operand(v->def, 0), &inner);
+    b.loc = v->def->loc;
+    made = pass_like(&b, v->def, 1, &turned, t)->def;
   } else {
     if (v->def) b.loc = v->def->loc;
     made = ir_build(&b, OP_relayout, 1, &v, 1, &t, 0);
@@ -206,6 +211,16 @@ int lay_mma_shape(const IrOp *dot) {
     if (c->shape[0] >= shapes[i].m && c->shape[1] >= shapes[i].n && a->shape[1] >= shapes[i].k) return i;
   }
   return -1;
+}
+
+const IrOp *lay_product_of(const IrOp *relayout) {
+  const IrUse *u = relayout->results[0].uses;
+  if (u && !u->next && u->user->kind == OP_trans && u->user->parent == relayout->parent)
+    u = u->user->results[0].uses;
+  return u && !u->next && u->user->kind == OP_dot && u->user->parent == relayout->parent &&
+                 lay_mma_shape(u->user) >= 0 && u != &u->user->operands[2]
+             ? u->user
+             : NULL;
 }
 
 // Warps along m first: products that feed another product keep their rows.

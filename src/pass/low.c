@@ -224,9 +224,7 @@ static void low_split(Low *l, IrOp *op) {
 
 // Operands of a product move together, right before it.
 static bool moves_with_product(Low *l, const IrOp *op) {
-  const IrUse *u = op->results[0].uses;
-  return u && !u->next && u->user->kind == OP_dot && u->user->parent == op->parent &&
-         lay_mma_shape(u->user) >= 0 && u != &u->user->operands[2] && !low_is_renumbering(l, op);
+  return lay_product_of(op) && !low_is_renumbering(l, op);
 }
 
 static void low_gather(Low *l, IrOp *op) {
@@ -484,9 +482,12 @@ static void low_op(Low *l, IrOp *op) {
   case OP_const:
   case OP_splat:
   case OP_arange: low_source(l, op); break;
+  case OP_trans:
+    if (!map_getp(&l->regs, ir_operand(op, 0))) break; // moves with its product
+    low_renamed(l, op);
+    break;
   case OP_expand_dims:
   case OP_reshape:
-  case OP_trans:
   case OP_broadcast: low_renamed(l, op); break;
   case OP_relayout: {
     if (moves_with_product(l, op)) break;

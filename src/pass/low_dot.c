@@ -53,9 +53,16 @@ static void on_matrix_unit(Low *l, IrOp *op, int which) {
   uint32_t nmoves = 0;
   for (uint32_t i = 0; i < 2; i++) {
     IrValue *v = ir_operand(op, i);
-    if (!map_getp(&l->regs, v) && v->def && v->def->kind == OP_relayout) moves[nmoves++] = v->def;
+    if (map_getp(&l->regs, v) || !v->def) continue;
+    const IrOp *def = v->def->kind == OP_trans ? ir_operand(v->def, 0)->def : v->def;
+    if (def && def->kind == OP_relayout) moves[nmoves++] = (IrOp *)def;
   }
   if (nmoves) low_move_together(l, moves, nmoves);
+  for (uint32_t i = 0; i < 2; i++) { // transposed: the same registers
+    IrValue *v = ir_operand(op, i);
+    if (!map_getp(&l->regs, v) && v->def && v->def->kind == OP_trans)
+      low_set_regs(l, v, low_regs(l, ir_operand(v->def, 0)));
+  }
   IrValue *av = ir_operand(op, 0), *bv = ir_operand(op, 1), *result = ir_result(op, 0);
   IrValue **a = low_regs(l, av), **b = low_regs(l, bv), **c = low_regs(l, ir_operand(op, 2));
   const IrLayout *layout = low_layout(result);

@@ -57,6 +57,8 @@ void pass_flow_run(IrFunc *f, const PassFlow *flow, Arena *scratch);
 
 // ---- lay.c
 int lay_mma_shape(const IrOp *dot); // IrMma that computes it, or -1
+// The only product that a relayout feeds as operand a or b on the matrix unit, as it is or transposed; NULL: none such.
+const IrOp *lay_product_of(const IrOp *relayout);
 
 #define PASS_EACH_FUNC(p, f) for (IrFunc *f = (p)->m->funcs; f; f = f->next)
 #define PASS_EACH_OP(b, op) for (IrOp *op = (b)->first; op; op = op->next)

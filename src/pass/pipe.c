@@ -100,9 +100,8 @@ static int copy_bytes(const Pipe *p, const IrOp *load) {
 }
 
 static const char *why_not(Loop *lp, IrOp *load, IrOp *relayout, uint64_t written) {
-  const IrUse *u = relayout->results[0].uses;
   uint64_t bits;
-  if (!u || u->next || u->user->kind != OP_dot || u->user->parent != lp->body || lay_mma_shape(u->user) < 0)
+  if (relayout->parent != lp->body || !lay_product_of(relayout))
     return "it does not feed one product on the matrix unit";
   if (!pass_is_plain_load(load)) return "it is volatile or orders others";
   if (load->results[0].type->rank != 2) return "it is not a matrix";
