@@ -75,7 +75,7 @@ LIBS    := $(B)/libditron-rt.a $(B)/libditron-rt.so $(B)/libditron.a $(B)/libdit
 PROGRAM := $(if $(CLI_SRC),$(B)/ditron)
 UNITS   := $(patsubst tests/unit/%.c,$(B)/tests/%,$(UNIT_SRC))
 
-.PHONY: all lib units objs bench-interp bench-launch help setup corpus sweep test test-unit demo install dist check-gpu clean format format-check lint-layers
+.PHONY: all lib units objs bench-interp bench-launch help setup corpus sweep mutate test test-unit demo install dist check-gpu clean format format-check lint-layers
 .DELETE_ON_ERROR:
 .SECONDARY:
 all: $(LIBS) $(PROGRAM)
@@ -182,6 +182,11 @@ sweep: setup
 	@$(MAKE) --no-print-directory $(JOBS) all
 	@scripts/setup-corpus
 	@$(DEPS)/corpus/bin/python tests/corpus/sweep.py --build $(B) --most 10 $(ARGS)
+# Kernels of those packages, damaged: make mutate ARGS="--mutants 20 --seed 7 softmax"
+mutate: setup
+	@$(MAKE) --no-print-directory $(JOBS) all
+	@scripts/setup-corpus
+	@$(DEPS)/corpus/bin/python tests/corpus/mutate.py --build $(B) $(ARGS)
 demo: setup
 	@$(MAKE) --no-print-directory $(JOBS) all
 	@BUILD=$(B) scripts/demo
@@ -247,4 +252,4 @@ check-gpu: setup # the GPU tests, where there is a GPU; says so where there is n
 clean:
 	rm -rf $(MODE)/obj $(B)/tests $(LIBS) $(addsuffix .0,$(filter %.so,$(LIBS))) $(B)/ditron
 help:
-	@echo 'all test test-unit corpus sweep demo install dist check-gpu clean format format-check lint-layers; see the top of the Makefile'
+	@echo 'all test test-unit corpus sweep mutate demo install dist check-gpu clean format format-check lint-layers; see the top of the Makefile'

@@ -140,7 +140,7 @@ static const Kid *kid_by_field(const Kids *k, TsField f) {
   return NULL;
 }
 
-static Node *expr_by_field(Conv *c, const Kids *k, TsField f) {
+static Node *first_by_field(Conv *c, const Kids *k, TsField f) {
   const Kid *kid = kid_by_field(k, f);
   return kid ? conv_expr(c, kid->ts) : NULL;
 }
@@ -156,7 +156,7 @@ static Node *star_outside(Node *n) {
   return star;
 }
 
-static Node *operand_by_field(Conv *c, const Kids *k, TsField f) {
+static Node *expr_by_field(Conv *c, const Kids *k, TsField f) {
   const Kid *kid = kid_by_field(k, f);
   Node *n = kid ? conv_expr(c, kid->ts) : NULL;
   if (n && n->kind == AST_Star) not_python(c, kid->ts, "an operand cannot be unpacked with *");
@@ -432,7 +432,7 @@ static void conv_args(Conv *c, TSNode ts, NodeVec *args, NodeVec *kwargs) {
 static Node *conv_call(Conv *c, TSNode ts) {
   const Kids k = kids_of(c, ts);
   Node *n = node_new(c, AST_Call, ts);
-  n->a = expr_by_field(c, &k, TF_function);
+  n->a = first_by_field(c, &k, TF_function);
   const Kid *args = kid_by_field(&k, TF_arguments);
   if (args && args->kind == TS_argument_list)
     conv_args(c, args->ts, &n->list, &n->list2);
@@ -459,7 +459,7 @@ static Node *conv_slice(Conv *c, TSNode ts) {
 static Node *conv_subscript(Conv *c, TSNode ts) {
   const Kids k = kids_of(c, ts);
   Node *n = node_new(c, AST_Subscript, ts);
-  n->a = expr_by_field(c, &k, TF_value);
+  n->a = first_by_field(c, &k, TF_value);
   for (uint32_t i = 0; i < k.v.len; i++) {
     if (k.v.data[i].field == TF_subscript && k.v.data[i].named)
       vec_push(c->a, &n->list, conv_expr(c, k.v.data[i].ts));
@@ -568,7 +568,7 @@ static Node *conv_expr_inner(Conv *c, TSNode ts) {
     const Kids k = kids_of(c, ts);
     const Kid *name = kid_by_field(&k, TF_attribute);
     Node *n = node_new(c, AST_Attr, ts);
-    n->a = expr_by_field(c, &k, TF_object);
+    n->a = first_by_field(c, &k, TF_object);
     n->name = name ? name_of(c, name->ts) : str_cstr(c->strings, "");
     return star_outside(n);
   }
@@ -589,8 +589,8 @@ static Node *conv_expr_inner(Conv *c, TSNode ts) {
     const Kids k = kids_of(c, ts);
     const Kid *op = kid_by_field(&k, TF_operator);
     Node *n = node_new(c, kind == TS_binary_operator ? AST_Binary : AST_BoolOp, ts);
-    n->a = expr_by_field(c, &k, TF_left);
-    n->b = operand_by_field(c, &k, TF_right);
+    n->a = first_by_field(c, &k, TF_left);
+    n->b = expr_by_field(c, &k, TF_right);
     const int o = !op                          ? -1
                   : kind == TS_binary_operator ? binary_op_of(c, op->ts)
                   : text_is(c, op->ts, "and")  ? AOP_And

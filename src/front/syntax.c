@@ -17,6 +17,7 @@ typedef struct Scan {
   int depth;
   int level[MAX_LEVELS], levels; // columns of the blocks open now
   bool opens;                    // the last line ended with ':'
+  size_t colon;                  // where it is
   size_t bare;                   // the end of the last line, where it begins a block but has no ':'; or 0
   bool indents_only;
 } Scan;
@@ -75,6 +76,23 @@ static bool begins_block(const char *s, size_t n) {
   for (size_t i = 0; i < DT_COUNTOF(words); i++)
     if (strlen(words[i]) == w && !memcmp(words[i], s, w)) return true;
   return false;
+}
+
+// Does a statement of those characters want more? The grammar looks for it in the next line, Python does not.
+static bool open_ended(const char *s, size_t n) {
+  static const char *const words[] = {"and", "or", "not", "in", "is", "lambda"};
+  size_t w = n;
+  while (w && s[w - 1] >= 'a' && s[w - 1] <= 'z') w--;
+  if (w < n) {
+    const bool whole = !w || s[w - 1] == ' ' || s[w - 1] == ')' || s[w - 1] == ']';
+    for (size_t i = 0; i < DT_COUNTOF(words); i++)
+      if (whole && strlen(words[i]) == n - w && !memcmp(words[i], s + w, n - w)) return true;
+    return false;
+  }
+  const char c = s[n - 1], before = n > 1 ? s[n - 2] : ' ';
+  if (c == '.') return before != '.' && !(before >= '0' && before <= '9') && before != '_';
+  if (c == '*' && n > 8 && !memcmp(s + n - 8, "import *", 8)) return false;
+  return strchr("=+-*/%&|^<>~@", c) != NULL;
 }
 
 static const char no_colon[] = "':' is missing at the end of this line";
@@ -150,10 +168,14 @@ static bool explain(Scan *k) {
     }
     k->bare = !colon && begins_block(k->s + start, last + 1 - start) ? last : 0;
     if (k->bare && !k->indents_only) return say(k, last, NULL, no_colon);
+    if (open_ended(k->s + start, last + 1 - start))
+      return say(k, last, "put brackets around what goes on in the next line",
+                 "this line ends in the middle of an expression");
     k->opens = k->s[last] == ':';
+    k->colon = last;
     i++;
   }
-  return false;
+  return k->opens && say(k, k->colon, NULL, "a block begins here, but nothing follows");
 }
 
 static bool scan(Arena *a, Diags *d, uint32_t file, const char *text, size_t len, bool indents_only) {

@@ -285,7 +285,7 @@ def refusal(text):
         try:
             compile(text, "kernel", "exec")
         except (SyntaxError, ValueError) as e:
-            if "prior to global declaration" in str(e) or "outside function" in str(e):
+            if "prior to global declaration" in str(e) or "outside function" in str(e) or " loop" in str(e):
                 return ""  # about meaning, and refused by meaning where a kernel gets there
             return f"{type(e).__name__}: {e}"
         except (MemoryError, RecursionError):  # of Python's own parser
