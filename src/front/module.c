@@ -137,10 +137,13 @@ static void collect(Front *f, ModFile *m, const Guard *guard, const NodeVec *stm
       collect(f, m, &g[1], &s->list);
       break;
     }
-    case AST_Try:
-      collect(f, m, guard, &s->list2);
-      collect(f, m, guard, &s->list);
+    case AST_Try: {
+      Guard *g = arena_new(f->a, Guard);
+      *g = (Guard){NULL, true, guard};
+      collect(f, m, g, &s->list2);
+      collect(f, m, g, &s->list);
       break;
+    }
     case AST_With: collect(f, m, guard, &s->list2); break;
     default: break;
     }
@@ -389,6 +392,10 @@ static Value *class_value(Front *f, ModFile *m, const Node *def) {
 static int reached(Front *f, ModFile *m, const Guard *g) {
   int all = 1;
   for (; g; g = g->outer) {
+    if (!g->condition) { // a try: either part may have been left
+      all = -1;
+      continue;
+    }
     f->deciding++;
     const Value *c = eval_quiet(f, m, g->condition, "condition");
     f->deciding--;

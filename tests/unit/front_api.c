@@ -256,7 +256,8 @@ static void test_imports(void **state) {
   put(dir, "pkg/g.py",
       HEAD "from . import flags\n@triton.jit\ndef k(x):\n    tl.store(x, float(flags.STEP + flags.BIAS))\n");
   put(dir, "pkg/unsure.py", // whether the second binding is seen is not known, so neither is the condition
-      "import os\nHAVE = os.path.exists('x')\nif HAVE:\n    HAVE = False\nif HAVE:\n    STEP = 300\nelse:\n    STEP = 400\n");
+      "from importlib.util import find_spec\nHAVE = find_spec('x') is not None\nif HAVE:\n    try:\n"
+      "        import x\n    except ImportError:\n        HAVE = False\nif HAVE:\n    STEP = 300\nelse:\n    STEP = 400\n");
   put(dir, "pkg/u.py",
       HEAD "from . import unsure\n@triton.jit\ndef k(x):\n    tl.store(x, float(unsure.STEP))\n");
   const FrontSource unsure = {.path = arena_printf(&a, "%s/pkg/u.py", dir)};
