@@ -12,12 +12,9 @@ def _(t):
     t.against(softmax.LigerSoftmaxFunction.apply, lambda x: torch.softmax(x, -1), t.randn(61, 781))
 
 
-@case("B", "liger softmax many blocks")
-def _(t):
-    x, y = t.randn(3, 5001, scale=3.0), torch.empty(3, 5001)
-    softmax._softmax_multi_block_forward_kernel[(3,)](y, y.stride(0), x, x.stride(0), 5001, BLOCK_SIZE=1024)
-    t.same(y, torch.softmax(x, -1))
-    up, dx = t.randn(3, 5001), torch.empty(3, 5001)
+@case("B", "liger softmax gradient, many blocks")
+def _(t):  # the forward kernel of this kind takes tl.max of two scalars, which is an error in Triton too
+    y, up, dx = torch.softmax(t.randn(3, 5001, scale=3.0), -1), t.randn(3, 5001), torch.empty(3, 5001)
     softmax._softmax_multi_block_backward_kernel[(3,)](up, 5001, y, 5001, dx, 5001, 5001, BLOCK_SIZE=1024)
     t.same(dx, (up - (up * y).sum(-1, keepdim=True)) * y)
 
