@@ -22,12 +22,17 @@ static Status choose_target(Compile *c) {
   if (!c->o.target || !*c->o.target) c->o.target = "host";
   for (size_t i = 0; i < DT_COUNTOF(targets); i++) {
     if (strcmp(c->o.target, targets[i].name) != 0) continue;
-    c->target =
-        (TargetOptions){.target = targets[i].target, .cpu = targets[i].cpu, .opt = 1, .debug_lines = true};
+    const char *ptxas = c->call->context->knobs.ptxas;
+    c->target = (TargetOptions){.target = targets[i].target,
+                                .cpu = targets[i].cpu,
+                                .ptxas = *ptxas ? ptxas : NULL,
+                                .opt = 1,
+                                .debug_lines = true};
     return ST_OK;
   }
   diag(d, DIAG_ERROR, LOC_NONE, "unknown target '%s'", c->o.target);
-  diag_hint(d, "targets of this build: host, x86-64 (AVX2 and FMA), x86-64-v4 (AVX-512)");
+  diag_hint(d,
+            "targets of this build: host, x86-64 (AVX2 and FMA), x86-64-v4 (AVX-512), sm_80, sm_89, sm_90a");
   return ST_UNSUPPORTED;
 }
 

@@ -35,7 +35,8 @@ int cmd_compile(int argc, char **argv) {
   bool explain = false, list = false;
   CliList rest = {0}, search = {0};
   const CliOption options[] = {
-      {"--target", "T", CLI_TEXT, &target, 0, 0, "host (default), x86-64 (AVX2, FMA) or x86-64-v4 (AVX-512)"},
+      {"--target", "T", CLI_TEXT, &target, 0, 0,
+       "host (default), x86-64 (AVX2, FMA), x86-64-v4 (AVX-512), sm_80, sm_89 or sm_90a"},
       {"--sig", "SIGNATURE", CLI_TEXT, &sig_text, 0, 0,
        "types of the arguments and values of the constexprs"},
       {"--warps", "W", CLI_INT, &warps, 1, 32, "warps of an instance (4)"},
