@@ -54,6 +54,8 @@ static void write_report(Lower *l, V const *fields) {
   lower_at(l, out);
   V raise[] = {abort_word, LLVMBuildIsNotNull(l->b, abort_word, ""), u64(l, 1)};
   nvptx_asm(l, l->void_, "@$1 st.relaxed.sys.global.b64 [$0], $2;", "l,b,l", raise, 3, ASM_EFFECT);
+}
+static void exit_here(Lower *l) {
   lower_intrinsic(l, "llvm.nvvm.exit", NULL, 0, NULL, 0);
   LLVMBuildUnreachable(l->b);
 }
@@ -65,33 +67,42 @@ static void make_end(Lower *l) {
   lower_at(l, s->end);
   for (int i = 0; i < END_FIELDS; i++) s->end_fields[i] = LLVMBuildPhi(l->b, types[i], "");
   write_report(l, s->end_fields);
+  exit_here(l);
   lower_at(l, here);
+}
+static void fill(Lower *l, V *fields, V site, AbiReportKind kind, V flag, V seen, V value, uint32_t bytes,
+                 AbiCmp cmp) {
+  const V none = u64(l, 0);
+  if (flag && LLVMGetTypeKind(LLVMTypeOf(flag)) == LLVMPointerTypeKind)
+    flag = LLVMBuildPtrToInt(l->b, flag, l->i64, "");
+  const V all[END_FIELDS] = {site,
+                             u32(l, kind),
+                             flag ? flag : none,
+                             seen ? as(l, seen, l->i64) : none,
+                             value ? as(l, value, l->i64) : none,
+                             u32(l, bytes),
+                             u32(l, cmp)};
+  memcpy(fields, all, sizeof all);
 }
 void nvptx_give_up(Lower *l, V site, AbiReportKind kind, V flag, V seen, V value, uint32_t bytes,
                    AbiCmp cmp) {
   NvptxState *s = l->own;
   if (!s->end) make_end(l);
-  const V none = u64(l, 0);
-  if (flag && LLVMGetTypeKind(LLVMTypeOf(flag)) == LLVMPointerTypeKind)
-    flag = LLVMBuildPtrToInt(l->b, flag, l->i64, "");
-  V fields[] = {site,
-                u32(l, kind),
-                flag ? flag : none,
-                seen ? as(l, seen, l->i64) : none,
-                value ? as(l, value, l->i64) : none,
-                u32(l, bytes),
-                u32(l, cmp)};
+  V fields[END_FIELDS];
+  fill(l, fields, site, kind, flag, seen, value, bytes, cmp);
   LLVMBasicBlockRef here = lower_here(l);
   for (int i = 0; i < END_FIELDS; i++) LLVMAddIncoming(s->end_fields[i], &fields[i], &here, 1);
   LLVMBuildBr(l->b, s->end);
 }
 
 // ---- waits -----------------------------------------------------------------------------------------
-// In a spinning loop of which `turn` counts the turns and `since` is when it began: exits the thread where the launch was given
-// up, goes to `late` where the deadline has passed.
-static void check_late(Lower *l, V turn, V since, LLVMBasicBlockRef late) {
-  const LLVMBasicBlockRef look = lower_new_block(l, "look"), gone = lower_new_block(l, "gone"),
-                          clock = lower_new_block(l, "clock"), on = lower_new_block(l, "on");
+// In a spinning loop of which `turn` counts the turns and `since` is when it began: goes to `gone` where the launch was given up
+// (NULL: exits the thread), to `late` where the deadline has passed.
+static void check_late(Lower *l, V turn, V since, LLVMBasicBlockRef gone, LLVMBasicBlockRef late) {
+  const LLVMBasicBlockRef look = lower_new_block(l, "look"), clock = lower_new_block(l, "clock"),
+                          on = lower_new_block(l, "on");
+  const bool leave = !gone;
+  if (leave) gone = lower_new_block(l, "gone");
   const V now = lower_icmp(l, LLVMIntEQ, lower_and(l, turn, u32(l, 63)), u32(l, 63));
   LLVMBuildCondBr(l->b, now, look, on);
   lower_at(l, look);
@@ -100,9 +111,10 @@ static void check_late(Lower *l, V turn, V since, LLVMBasicBlockRef late) {
   const V raised =
       nvptx_asm(l, l->i64, "@$2 ld.relaxed.sys.global.b64 $0, [$1];", "=l,l,b,0", args, 3, ASM_EFFECT);
   LLVMBuildCondBr(l->b, lower_icmp(l, LLVMIntNE, raised, u64(l, 0)), gone, clock);
-  lower_at(l, gone);
-  lower_intrinsic(l, "llvm.nvvm.exit", NULL, 0, NULL, 0);
-  LLVMBuildUnreachable(l->b);
+  if (leave) {
+    lower_at(l, gone);
+    exit_here(l);
+  }
   lower_at(l, clock);
   const V longest = record_word(l, l->i64, offsetof(AbiRank, deadline_ns));
   LLVMBuildCondBr(l->b, lower_icmp(l, LLVMIntUGT, lower_sub(l, nvptx_clock(l), since), longest), late, on);
@@ -114,9 +126,10 @@ static void nap(Lower *l, V turn) { // 32, 64, ... 1024 ns
   lower_intrinsic(l, "llvm.nvvm.nanosleep", NULL, 0, &ns, 1);
 }
 
-// Until look() is true. look and late are given `user`; late ends the thread.
+// Until look() is true. look and too_late are given `user`; too_late reports and leaves, to `failed` where there is one.
 typedef V (*Look)(Lower *l, void *user);
-static void spin(Lower *l, Look look, void (*too_late)(Lower *l, void *user), void *user, bool sleeps) {
+static void spin(Lower *l, Look look, void (*too_late)(Lower *l, void *user), void *user, bool sleeps,
+                 LLVMBasicBlockRef failed) {
   l->has_waits = true;
   const LLVMBasicBlockRef slow = lower_new_block(l, "slow"), again = lower_new_block(l, "again"),
                           late = lower_new_block(l, "late"), done = lower_new_block(l, "seen");
@@ -130,7 +143,7 @@ static void spin(Lower *l, Look look, void (*too_late)(Lower *l, void *user), vo
   V turn = LLVMBuildPhi(l->b, l->i32, "");
   LLVMAddIncoming(turn, &zero, &from, 1);
   if (sleeps) nap(l, turn);
-  check_late(l, turn, since, late);
+  check_late(l, turn, since, failed, late);
   V next = lower_add(l, turn, u32(l, 1));
   const V ok = look(l, user);
   from = lower_here(l);
@@ -148,6 +161,7 @@ typedef struct Flag {
   LLVMIntPredicate predicate;
   AbiCmp cmp;
   const char *order, *scope;
+  LLVMBasicBlockRef failed; // where the thread goes that waited too long; NULL: it exits
 } Flag;
 static V look_at_flag(Lower *l, void *user) {
   Flag *f = user;
@@ -159,18 +173,31 @@ static V look_at_flag(Lower *l, void *user) {
 static void flag_is_late(Lower *l, void *user) { // what stands there now: read once more
   Flag *f = user;
   look_at_flag(l, f);
-  nvptx_give_up(l, f->site, ABI_REPORT_DEADLINE, f->p, f->seen, f->value, f->bytes, f->cmp);
+  if (!f->failed) {
+    nvptx_give_up(l, f->site, ABI_REPORT_DEADLINE, f->p, f->seen, f->value, f->bytes, f->cmp);
+    return;
+  }
+  V fields[END_FIELDS];
+  fill(l, fields, f->site, ABI_REPORT_DEADLINE, f->p, f->seen, f->value, f->bytes, f->cmp);
+  write_report(l, fields);
+  LLVMBuildBr(l->b, f->failed);
 }
-static void wait_for(Lower *l, const IrOp *op, V p, V n, V value, IrCmp cmp, const char *order) {
+static void wait_for(Lower *l, const IrOp *op, V p, V n, V value, IrCmp cmp, const char *order,
+                     LLVMBasicBlockRef failed) {
   Flag *f = arena_new(l->arena, Flag);
-  *f = (Flag){
-      .op = op, .p = p, .value = value, .order = order, .scope = wide_scope(op), .site = site_of(l, op)};
+  *f = (Flag){.op = op,
+              .p = p,
+              .value = value,
+              .order = order,
+              .scope = wide_scope(op),
+              .failed = failed,
+              .site = site_of(l, op)};
   f->bytes = LLVMGetIntTypeWidth(LLVMTypeOf(value)) / 8;
   if (f->bytes != 4 && f->bytes != 8)
     lower_fail(l, op, ST_UNSUPPORTED, "a flag of %u bytes; flags are i32 or i64", f->bytes);
   f->predicate = lower_wait_cmp(cmp, &f->cmp);
   if (!n || (LLVMIsAConstantInt(n) && LLVMConstIntGetZExtValue(n) == 1)) {
-    spin(l, look_at_flag, flag_is_late, f, true);
+    spin(l, look_at_flag, flag_is_late, f, true, failed);
     return;
   }
   n = as(l, n, l->i32);
@@ -180,7 +207,7 @@ static void wait_for(Lower *l, const IrOp *op, V p, V n, V value, IrCmp cmp, con
   LowerLoop loop;
   lower_loop_begin(l, &loop, n, 0, NULL);
   f->p = lower_gep(l, LLVMTypeOf(value), p, loop.i);
-  spin(l, look_at_flag, flag_is_late, f, true);
+  spin(l, look_at_flag, flag_is_late, f, true, failed);
   lower_loop_end(l, &loop, NULL);
   LLVMBuildBr(l->b, none);
   lower_at(l, none);
@@ -247,7 +274,7 @@ bool nvptx_mbarrier(Lower *l, const IrOp *op) {
   const V p = lower_gep(l, l->i64, lower_operand(l, op, 0), lower_operand(l, op, 1));
   if (op->kind == OP_mbarrier_wait) {
     Phase f = {p, lower_operand(l, op, 2), site_of(l, op)};
-    spin(l, look_at_phase, phase_is_late, &f, false);
+    spin(l, look_at_phase, phase_is_late, &f, false, NULL);
   } else if (op->kind == OP_mbarrier_arrive) {
     V args[] = {p};
     nvptx_asm(l, l->i64, "mbarrier.arrive.shared.b64 $0, [$1];", "=l,l", args, 1, ASM_EFFECT);
@@ -271,7 +298,7 @@ void nvptx_yield(Lower *l, const IrOp *loop, V turn) {
   LLVMBuildStore(l->b, nvptx_clock(l), slot);
   LLVMBuildBr(l->b, on);
   lower_at(l, on);
-  check_late(l, turn, LLVMBuildLoad2(l->b, l->i64, slot, ""), late);
+  check_late(l, turn, LLVMBuildLoad2(l->b, l->i64, slot, ""), NULL, late);
   LLVMBuildBr(l->b, next);
   lower_at(l, late);
   nvptx_give_up(l, site_of(l, loop), ABI_REPORT_DEADLINE, NULL, NULL, NULL, 0, ABI_EQ);
@@ -340,13 +367,43 @@ static void lower_release(Lower *l, const IrOp *op) {
   nvptx_end_one(l, all);
   nvptx_warp_barrier(l);
 }
+// One thread waits for all, and where it waited too long all leave: who went on would work on what is not there.
+static void wait_together(Lower *l, const IrOp *op, V p, V n, V value, IrCmp cmp, const char *order) {
+  const NvptxState *s = l->own;
+  LLVMBasicBlockRef failed = lower_new_block(l, "failed"), start = lower_here(l), all = nvptx_begin_one(l);
+  wait_for(l, op, p, n, value, cmp, order, failed);
+  LLVMBasicBlockRef end = lower_here(l);
+  LLVMBuildBr(l->b, all);
+  lower_at(l, failed);
+  LLVMBuildBr(l->b, all);
+  lower_at(l, all);
+  V yes = LLVMConstInt(l->i1, 1, false), no = LLVMConstInt(l->i1, 0, false),
+    ok = LLVMBuildPhi(l->b, l->i1, "");
+  LLVMAddIncoming(ok, &yes, &start, 1);
+  LLVMAddIncoming(ok, &yes, &end, 1);
+  LLVMAddIncoming(ok, &no, &failed, 1);
+  V every;
+  if (s->part_warps == 1) {
+    nvptx_warp_barrier(l);
+    V args[] = {u32(l, UINT32_MAX), ok};
+    every = lower_intrinsic(l, "llvm.nvvm.vote.all.sync", NULL, 0, args, 2);
+  } else if (s->part) {
+    V args[] = {u32(l, s->part), u32(l, s->part_warps * 32u), ok};
+    every = lower_intrinsic(l, "llvm.nvvm.barrier.cta.red.and.aligned.count", NULL, 0, args, 3);
+  } else {
+    V args[] = {u32(l, 0), ok};
+    every = lower_intrinsic(l, "llvm.nvvm.barrier.cta.red.and.aligned.all", NULL, 0, args, 2);
+  }
+  const LLVMBasicBlockRef leave = lower_new_block(l, "leave"), on = lower_new_block(l, "on");
+  LLVMBuildCondBr(l->b, every, on, leave);
+  lower_at(l, leave);
+  exit_here(l);
+  lower_at(l, on);
+}
 static void lower_acquire(Lower *l, const IrOp *op) {
   const IrAttr *cmp = ir_attr(op, ATTR_cmp);
-  const LLVMBasicBlockRef all = nvptx_begin_one(l);
-  wait_for(l, op, lower_operand(l, op, 0), NULL, lower_operand(l, op, 1), cmp ? (IrCmp)cmp->i : CMP_sge,
-           "acquire");
-  nvptx_end_one(l, all);
-  nvptx_barrier(l);
+  wait_together(l, op, lower_operand(l, op, 0), NULL, lower_operand(l, op, 1), cmp ? (IrCmp)cmp->i : CMP_sge,
+                "acquire");
 }
 
 // ---- copies --------------------------------------------------------------------------------------
@@ -437,8 +494,12 @@ static void lower_copy(Lower *l, const IrOp *op) {
 // ---- ops -----------------------------------------------------------------------------------------
 static void lower_wait(Lower *l, const IrOp *op) {
   const char *order = ir_attr_i(op, ATTR_order) == ORDER_relaxed ? "relaxed" : "acquire";
-  wait_for(l, op, lower_operand(l, op, 0), lower_operand(l, op, 1), lower_operand(l, op, 2),
-           (IrCmp)ir_attr_i(op, ATTR_cmp), order);
+  const V p = lower_operand(l, op, 0), n = lower_operand(l, op, 1), value = lower_operand(l, op, 2);
+  const IrCmp cmp = (IrCmp)ir_attr_i(op, ATTR_cmp);
+  if (ir_op_executor(op) == EXEC_PROGRAM)
+    wait_together(l, op, p, n, value, cmp, order);
+  else
+    wait_for(l, op, p, n, value, cmp, order, NULL);
 }
 static void lower_signal(Lower *l, const IrOp *op) {
   const V p = symm_at(l, lower_operand(l, op, 0), lower_operand(l, op, 2), site_of(l, op));
@@ -459,7 +520,7 @@ static void once_or_each(Lower *l, const IrOp *op, void (*lower)(Lower *l, const
 
 bool nvptx_wait(Lower *l, const IrOp *op) {
   switch (op->kind) {
-  case OP_wait: once_or_each(l, op, lower_wait); return true;
+  case OP_wait: lower_wait(l, op); return true;
   case OP_signal: once_or_each(l, op, lower_signal); return true;
   case OP_put:
   case OP_get:
