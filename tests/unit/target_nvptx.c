@@ -762,6 +762,173 @@ static void test_no_ptxas(void **state) {
   gpu_free(&g);
 }
 
+// ---- everything on everything ----------------------------------------------------------------------
+// LLVM ends the process where it has no instruction, so each op is tried on each type.
+typedef struct Text {
+  char s[200000];
+  size_t n;
+} Text;
+static void put(Text *t, const char *fmt, ...) DT_PRINTF(2, 3);
+static void put(Text *t, const char *fmt, ...) {
+  va_list ap;
+  va_start(ap, fmt);
+  const int n = vsnprintf(t->s + t->n, sizeof t->s - t->n, fmt, ap);
+  va_end(ap);
+  t->n += (size_t)n;
+  if (t->n >= sizeof t->s) fail_msg("the text is too long");
+}
+static const char *const ints[] = {"i1", "i8", "i16", "i32", "i64"};
+static const char *const floats[] = {"f8e4m3", "f8e5m2", "f16", "bf16", "f32", "f64"};
+static int width_of(const char *type) {
+  return type[0] == 'f' && type[1] == '8' ? 8 : (int)strtol(type + strcspn(type, "0123456789"), NULL, 10);
+}
+
+static void begin_on(Text *t, const char *type) {
+  t->n = 0;
+  put(t,
+      HEAD
+      "kernel @k(%%x: ptr<%s>, %%q: ptr<i64>) {\n  %%t = tid : thread i32\n  %%tx = to_thread %%x : thread ptr<%s>\n"
+      "  %%tq = to_thread %%q : thread ptr<i64>\n  %%p = ptr_add %%tx, %%t : thread ptr<%s>\n"
+      "  %%a = load %%p, _, _ {volatile=true} : thread %s\n  %%b = load %%p, _, _ {volatile=true} : thread %s\n",
+      type, type, type, type, type);
+}
+static void keep(Text *t, const char *value, const char *type) { // so that nothing is dropped
+  put(t, "  %%k%s = bitcast %%tq : thread ptr<%s>\n  store %%k%s, %%%s, _ {volatile=true}\n", value, type,
+      value, value);
+}
+static void end_on(Text *t, const char *cpu) {
+  put(t, "  return\n}\n");
+  Gpu g;
+  gpu_make(&g, cpu, t->s);
+  gpu_free(&g);
+}
+
+static void test_every_type(void **state) {
+  (void)state;
+  static Text t;
+  static const char *const iops[] = {"add",     "sub",     "mul",   "div_s", "div_u", "rem_s", "rem_u",
+                                     "mulhi_s", "mulhi_u", "and",   "or",    "xor",   "shl",   "shr_s",
+                                     "shr_u",   "min_s",   "max_s", "min_u", "max_u"};
+  static const char *const fops[] = {"fadd", "fsub", "fmul", "fdiv", "frem", "fmin", "fmax"};
+  static const char *const fns[] = {
+#define MATH(name, arity, text) #name,
+#include "ir/math.def"
+#undef MATH
+  };
+  EACH_MACHINE(cpu) {
+    for (size_t k = 0; k < DT_COUNTOF(ints); k++) {
+      const char *ty = ints[k];
+      begin_on(&t, ty);
+      for (size_t i = 0; i < DT_COUNTOF(iops); i++) {
+        char name[16];
+        snprintf(name, sizeof name, "r%zu", i);
+        put(&t, "  %%%s = %s %%a, %%b : thread %s\n", name, iops[i], ty);
+        keep(&t, name, ty);
+      }
+      for (size_t i = 0; i < DT_COUNTOF(ints); i++) {
+        if (i == k) continue;
+        char name[16];
+        snprintf(name, sizeof name, "c%zu", i);
+        put(&t, "  %%%s = %s %%a : thread %s\n", name, i > k ? (i & 1 ? "ext_s" : "ext_u") : "trunc",
+            ints[i]);
+        keep(&t, name, ints[i]);
+      }
+      for (size_t i = 0; i < DT_COUNTOF(floats); i++) {
+        char name[16];
+        snprintf(name, sizeof name, "s%zu", i);
+        put(&t, "  %%%s = si2f %%a : thread %s\n", name, floats[i]);
+        keep(&t, name, floats[i]);
+        snprintf(name, sizeof name, "u%zu", i);
+        put(&t, "  %%%s = ui2f %%a : thread %s\n", name, floats[i]);
+        keep(&t, name, floats[i]);
+      }
+      put(&t, "  %%l = const {value=1} : thread i32\n  %%sh = shfl %%a, %%l {shfl=xor} : thread %s\n", ty);
+      keep(&t, "sh", ty);
+      put(&t, "  %%ft = from_thread %%a : %s\n  %%fb = to_thread %%ft : thread %s\n", ty, ty);
+      keep(&t, "fb", ty);
+      end_on(&t, cpu);
+    }
+    for (size_t k = 0; k < DT_COUNTOF(floats); k++) {
+      const char *ty = floats[k];
+      begin_on(&t, ty);
+      for (size_t i = 0; i < DT_COUNTOF(fops); i++) {
+        char name[16];
+        snprintf(name, sizeof name, "r%zu", i);
+        put(&t, "  %%%s = %s %%a, %%b : thread %s\n", name, fops[i], ty);
+        keep(&t, name, ty);
+      }
+      put(&t, "  %%m0 = fmin %%a, %%b {nan=true} : thread %s\n", ty);
+      keep(&t, "m0", ty);
+      for (size_t i = 0; i < DT_COUNTOF(floats); i++) {
+        if (i == k) continue;
+        for (int rtz = 0; rtz < 2; rtz++) {
+          char name[16];
+          snprintf(name, sizeof name, "c%zu%c", i, rtz ? 'z' : 'n');
+          put(&t, "  %%%s = fcast %%a {round=%s} : thread %s\n", name, rtz ? "rtz" : "rtne", floats[i]);
+          keep(&t, name, floats[i]);
+        }
+      }
+      for (size_t i = 0; i < DT_COUNTOF(ints); i++) {
+        char name[16];
+        snprintf(name, sizeof name, "s%zu", i);
+        put(&t, "  %%%s = f2si %%a : thread %s\n", name, ints[i]);
+        keep(&t, name, ints[i]);
+        snprintf(name, sizeof name, "u%zu", i);
+        put(&t, "  %%%s = f2ui %%a : thread %s\n", name, ints[i]);
+        keep(&t, name, ints[i]);
+      }
+      put(&t, "  %%l = const {value=1} : thread i32\n  %%sh = shfl %%a, %%l {shfl=down} : thread %s\n", ty);
+      keep(&t, "sh", ty);
+      put(&t, "  %%ft = from_thread %%a : %s\n  %%fb = to_thread %%ft : thread %s\n", ty, ty);
+      keep(&t, "fb", ty);
+      end_on(&t, cpu);
+      if (width_of(ty) < 32) continue; // functions are of f32 and f64
+      begin_on(&t, ty);
+      for (size_t i = 0; i < DT_COUNTOF(fns); i++) {
+        char name[16];
+        snprintf(name, sizeof name, "f%zu", i);
+        put(&t, "  %%%s = math %%a%s {fn=%s} : thread %s\n", name, !strcmp(fns[i], "pow") ? ", %b" : "",
+            fns[i], ty);
+        keep(&t, name, ty);
+      }
+      end_on(&t, cpu);
+    }
+  }
+}
+
+static void test_every_atomic(void **state) {
+  (void)state;
+  static Text t;
+  static const char *const rmws[] = {"add", "max_s", "min_s", "max_u", "min_u", "and", "or", "xor", "xchg"};
+  static const char *const frmws[] = {"fadd", "fmax", "fmin"};
+  static const char *const orders[] = {"relaxed", "acquire", "release", "acq_rel", "seq_cst"};
+  EACH_MACHINE(cpu) {
+    for (size_t k = 1; k < DT_COUNTOF(ints) + 4; k++) {
+      const bool flt = k >= DT_COUNTOF(ints);
+      const char *ty = flt ? floats[2 + k - DT_COUNTOF(ints)] : ints[k];
+      begin_on(&t, ty);
+      put(&t,
+          "  %%m = mem_alloc {offset=0} : memdesc<128x%s, shared>\n  %%mp = mem_ptr %%m : ptr<%s, shared>\n"
+          "  %%tm = to_thread %%mp : thread ptr<%s, shared>\n  %%sp = ptr_add %%tm, %%t : thread ptr<%s, shared>\n"
+          "  %%on = cmp %%t, %%t {cmp=eq} : thread i1\n",
+          ty, ty, ty, ty);
+      const size_t n = flt ? DT_COUNTOF(frmws) : DT_COUNTOF(rmws);
+      for (size_t i = 0; i < 2 * n; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "r%zu", i);
+        put(&t, "  %%%s = atomic_rmw %s, %%a, %s {rmw=%s, order=%s, scope=%s} : thread %s\n", name,
+            i < n ? "%p" : "%sp", i & 1 ? "%on" : "_", flt ? frmws[i % n] : rmws[i % n], orders[i % 5],
+            i & 1 ? "sys" : "gpu", ty);
+        if (i % 3) keep(&t, name, ty);
+      }
+      put(&t, "  %%c0 = atomic_cas %%p, %%a, %%b {order=acq_rel, scope=gpu} : thread %s\n", ty);
+      put(&t, "  %%c1 = atomic_cas %%sp, %%a, %%c0 {order=relaxed, scope=block} : thread %s\n", ty);
+      keep(&t, "c1", ty);
+      end_on(&t, cpu);
+    }
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_vector_add),   cmocka_unit_test(test_memory),
@@ -772,7 +939,8 @@ int main(void) {
       cmocka_unit_test(test_copies),       cmocka_unit_test(test_polling_loop),
       cmocka_unit_test(test_mbarriers),    cmocka_unit_test(test_people),
       cmocka_unit_test(test_bad_assembly), cmocka_unit_test(test_partitions),
-      cmocka_unit_test(test_no_ptxas),
+      cmocka_unit_test(test_no_ptxas),     cmocka_unit_test(test_every_type),
+      cmocka_unit_test(test_every_atomic),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
