@@ -233,7 +233,8 @@ DT_API void dt_pack_writer_destroy(dt_pack_writer *w);
 /* ---- compiling [compiler] --------------------------------------------------------------------------------------------------- */
 typedef struct dt_compile_options {
   size_t size;
-  const char *target;        /* NULL: this CPU; "x86-64", "x86-64-v3", "x86-64-v4"; "sm_80", "sm_89", "sm_90a"; "interp" */
+  const char
+      *target; /* NULL: this CPU; "x86-64", "x86-64-v3", "x86-64-v4"; "sm_80", "sm_89", "sm_90a"; "interp" */
   int num_warps, num_stages; /* 0: 4 and 2 */
   const char *const
       *search_path; /* folders of imported kernel modules, NULL-terminated; the file's own comes first */

@@ -162,7 +162,7 @@ static void test_device_assert(void **state) {
     expect(dt_error(t.context), "kernel 'positive', program (2, 0, 0)");
     expect(dt_error(t.context), "faults.py:18");
     expect(dt_team_report(t.team), "not positive");
-    assert_true(dt_team_speaks(t.team)); // one process
+    assert_true(dt_team_speaks(t.team));                      // one process
     assert_int_equal(dt_launch(k, s, grid, v, 1), DT_ASSERT); // until the team recovers
     assert_int_equal(dt_team_recover(r), DT_OK);
     assert_string_equal(dt_team_report(t.team), "");
