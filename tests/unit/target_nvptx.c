@@ -762,6 +762,33 @@ static void test_no_ptxas(void **state) {
   gpu_free(&g);
 }
 
+static void test_two_kernels(void **state) {
+  (void)state;
+  static const char text[] = //
+      HEAD
+      "kernel @small(%x: ptr<i64>, %v: i64) {\n  %a = acquire %x, %v {scope=sys} : token\n  return\n}\n"
+      "kernel @large(%x: ptr<i64>, %v: i64, %d: desc<16x16xf32>) {\n"
+      "  %m = mem_alloc {offset=0} : memdesc<16x16xf32, shared>\n"
+      "  %a = acquire %x, %v {scope=sys} : token\n"
+      "  %n = desc_dim %d {axis=1} : i64\n  %w = atomic_rmw %x, %n, _ {rmw=add, order=relaxed, scope=gpu} : i64\n"
+      "  return\n}\n";
+  EACH_MACHINE(cpu) {
+    Gpu g;
+    gpu_make(&g, cpu, text);
+    const Image *im = g.image;
+    assert_int_equal(im->nkernels, 2);
+    const ImageVariant *a = im->kernels[0].variants, *b = im->kernels[1].variants;
+    assert_int_equal(a->shared_bytes, 0);
+    assert_int_equal(b->shared_bytes, 1024);
+    assert_int_equal(b->args[2].kind, IMAGE_ARG_DESC);
+    assert_int_equal(b->args_bytes, 16 + sizeof(ImageDesc));
+    if (!im->is_text) assert_true(a->registers && b->registers);
+    gpu_has(&g, ".param .align 8 .b8 large_param_2[88]");
+    gpu_lacks(&g, ".local");
+    gpu_free(&g);
+  }
+}
+
 // ---- everything on everything ----------------------------------------------------------------------
 // LLVM ends the process where it has no instruction, so each op is tried on each type.
 typedef struct Text {
@@ -939,8 +966,8 @@ int main(void) {
       cmocka_unit_test(test_copies),       cmocka_unit_test(test_polling_loop),
       cmocka_unit_test(test_mbarriers),    cmocka_unit_test(test_people),
       cmocka_unit_test(test_bad_assembly), cmocka_unit_test(test_partitions),
-      cmocka_unit_test(test_no_ptxas),     cmocka_unit_test(test_every_type),
-      cmocka_unit_test(test_every_atomic),
+      cmocka_unit_test(test_no_ptxas),     cmocka_unit_test(test_two_kernels),
+      cmocka_unit_test(test_every_type),   cmocka_unit_test(test_every_atomic),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
