@@ -251,16 +251,10 @@ static void lower_copy_pack(Lower *l, const IrOp *op) {
     lower_fail(l, op, ST_UNSUPPORTED, "a copy of %lld bytes", (long long)bytes);
   const IrCache cache = (IrCache)ir_attr_i(op, ATTR_cache);
   const char *how = bytes == 16 && cache != CACHE_ca ? "cg" : "ca";
-  V args[] = {dst, src, NULL};
-  if (mask) {
-    args[2] = lower_sel(l, mask, LLVMConstInt(l->i32, (uint64_t)bytes, false), LLVMConstNull(l->i32));
-    nvptx_asm(l, l->void_,
-              nvptx_text(l, "cp.async.%s.shared.global [$0], [$1], %lld, $2;", how, (long long)bytes),
-              "l,l,r", args, 3, ASM_EFFECT);
-    return;
-  }
-  nvptx_asm(l, l->void_, nvptx_text(l, "cp.async.%s.shared.global [$0], [$1], %lld;", how, (long long)bytes),
-            "l,l", args, 2, ASM_EFFECT);
+  V args[] = {dst, src, mask ? LLVMBuildNot(l->b, mask, "") : NULL};
+  const char *text = nvptx_text(l, "cp.async.%s.shared.global [$0], [$1], %lld%s;", how, (long long)bytes,
+                                mask ? ", $2" : "");
+  nvptx_asm(l, l->void_, text, mask ? "l,l,b" : "l,l", args, mask ? 3 : 2, ASM_EFFECT); // $2: zeros instead
 }
 
 // A descriptor is the address of the launch's ImageDesc among the parameters; the shared code reads it.
