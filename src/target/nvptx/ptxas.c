@@ -32,10 +32,11 @@ static bool write_all(int fd, const char *p, size_t n) {
   }
   return true;
 }
-static char *read_all(int fd, size_t *n) { // malloc'd; NULL: failed or empty
+// malloc'd, with a NUL behind that is not counted. NULL: failed or empty.
+static char *read_all(int fd, size_t *n) {
   const off_t end = lseek(fd, 0, SEEK_END);
   if (end <= 0 || lseek(fd, 0, SEEK_SET) != 0) return NULL;
-  char *p = malloc((size_t)end);
+  char *p = calloc(1, (size_t)end + 1);
   size_t at = 0;
   while (p && at < (size_t)end) {
     const ssize_t r = read(fd, p + at, (size_t)end - at);
