@@ -32,3 +32,7 @@ test -f "$DITRON_LIBCUDA" || exit 77
 ditron info | grep -q "^device *cuda:0: Fake GPU, sm_90, 1.0 GiB, 132 multiprocessors, driver "
 no "there is no device 'cuda:1'; this machine has 1 NVIDIA GPU, cuda:0" --device cuda:1
 no "a team on 'cuda' has one rank, not 2" --device cuda --ranks 2
+# a whole way: compiled for the device's sm_90a, as PTX, loaded and launched there (the stand-in runs nothing)
+DITRON_PTXAS=/nowhere/ptxas ditron run k.py --grid 1 o_ptr=full\(7\):i32[8] --device cuda | tee out
+grep -q "^one: grid 1x1x1 on 1 rank" out
+grep -q "o_ptr i32\[8\] = 7 7 7 7 7 7" out
