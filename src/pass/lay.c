@@ -138,6 +138,10 @@ static IrLayout operand_layout(const IrOp *op, const IrLayout *layout) {
   return *layout; // expand_dims, reshape, elementwise: the index stays
 }
 
+static bool only_renames(IrOpKind k) {
+  return k == OP_trans || k == OP_broadcast || k == OP_expand_dims || k == OP_reshape;
+}
+
 static IrValue *in_layout(Lay *l, IrValue *v, const IrLayout *layout) {
   if (!v || v->type->kind != IR_TILE) return v;
   const IrType *t = with(l, v->type, layout);
@@ -159,7 +163,7 @@ static IrValue *in_layout(Lay *l, IrValue *v, const IrLayout *layout) {
     b.loc = op->loc;
     made = pass_like(&b, op, op->noperands, ops, t)->def;
     map_set(&l->cheap, (uint64_t)(uintptr_t)ir_result(made, 0), 1);
-  } else if (v->def && v->def->kind == OP_trans) { // it costs nothing: what it turns moves, in its own order
+  } else if (v->def && only_renames(v->def->kind)) { // it costs nothing: what it turns or repeats moves
     const IrLayout inner = operand_layout(v->def, layout);
     IrValue *turned = in_layout(l, ir_operand(v->def, 0), &inner);
     b.loc = v->def->loc;
@@ -259,6 +263,14 @@ static void lay_dot(Lay *l, IrOp *op) {
   give(l, op, 0, &cl);
 }
 
+static IrLayout drop_axis(const IrLayout *from, const IrType *t, int axis) { // of a reduction
+  int32_t slim[IR_MAX_RANK];
+  memcpy(slim, t->shape, sizeof *slim * (size_t)t->rank);
+  slim[axis] = 1;
+  const IrLayout s = layout_slice(from, t->rank, slim, t->shape);
+  return layout_compact(&s);
+}
+
 // ---- control --------------------------------------------------------------------------------------------------------------------
 // What a carried value will be: the layout of the product or load that makes it, a few ops up.
 static IrLayout foresee(Lay *l, IrValue *v, const IrType *t, int depth) {
@@ -267,6 +279,11 @@ static IrLayout foresee(Lay *l, IrValue *v, const IrType *t, int depth) {
     if (op->kind == OP_dot)
       return lay_mma_shape(op) >= 0 ? mma_c_layout(l, op->results[0].type) : default_layout(l, t);
     if (op->kind == OP_load) return memory_layout(l, ir_operand(op, 0));
+    if (op->kind == OP_reduce) {
+      const IrType *from = ir_operand(op, 0)->type;
+      const IrLayout whole = foresee(l, ir_operand(op, 0), from, depth);
+      return drop_axis(&whole, from, (int)ir_attr_i(op, ATTR_axis));
+    }
     if (!(ir_ops[op->kind].traits & TRAIT_ELEMENTWISE)) break;
     IrValue *next = NULL;
     for (uint32_t i = 0; i < op->noperands && !next; i++) {
@@ -334,14 +351,6 @@ static void lay_while(Lay *l, IrOp *op) {
 }
 
 // ---- the other ops ----------------------------------------------------------------------------------------------------------------
-static IrLayout drop_axis(const IrLayout *from, const IrType *t, int axis) { // of a reduction
-  int32_t slim[IR_MAX_RANK];
-  memcpy(slim, t->shape, sizeof *slim * (size_t)t->rank);
-  slim[axis] = 1;
-  const IrLayout s = layout_slice(from, t->rank, slim, t->shape);
-  return layout_compact(&s);
-}
-
 static void lay_reduce(Lay *l, IrOp *op) {
   const IrType *t = ir_operand(op, 0)->type;
   const IrLayout from = *layout_of(l, ir_operand(op, 0));
