@@ -147,7 +147,7 @@ def gemm(gpu, out, m, n, k, dtype=torch.bfloat16):
     y = torch.empty(m, n, device="cuda", dtype=dtype)
     want = a.double() @ b.double()
     best = None
-    for bm, bn, bk, warps, stages in ((128, 128, 32, 8, 4), (128, 128, 64, 8, 3), (128, 128, 32, 4, 4), (128, 256, 32, 8, 4), (64, 128, 32, 4, 4)):
+    for bm, bn, bk, warps, stages in ((128, 128, 32, 8, 4), (128, 128, 64, 8, 3), (128, 128, 64, 4, 3), (128, 256, 64, 8, 3), (256, 128, 32, 8, 4), (128, 128, 32, 4, 4), (128, 256, 32, 8, 4), (64, 128, 32, 4, 4)):
         values = dict(a_ptr=a, b_ptr=b, c_ptr=y, M=m, N=n, K=k, stride_am=k, stride_ak=1, stride_bk=n, stride_bn=1,
                       stride_cm=n, stride_cn=1, BLOCK_M=bm, BLOCK_N=bn, BLOCK_K=bk, GROUP_M=8)
         call = gpu.kernel(ROOT / "kernels/matmul.py", "matmul_kernel", values, warps, stages)((-(-m // bm) * -(-n // bn),), values)
@@ -169,7 +169,7 @@ def attention(gpu, out, b, h, s, d, causal, dtype=torch.bfloat16):
     want = torch.nn.functional.scaled_dot_product_attention(q[:1, :2].double(), k[:1, :2].double(), v[:1, :2].double(),
                                                             is_causal=causal)
     best = None
-    for bm, bn, warps, stages in ((64, 64, 4, 2), (128, 64, 8, 2), (128, 64, 8, 3), (128, 32, 8, 3)):
+    for bm, bn, warps, stages in ((64, 64, 4, 2), (64, 64, 4, 3), (64, 128, 4, 2), (128, 64, 8, 2), (128, 64, 8, 3), (128, 32, 8, 3)):
         values = dict(q_ptr=q, k_ptr=k, v_ptr=v, out_ptr=y, lse_ptr=lse, scale=d ** -0.5, seq_q=s, seq_k=s, heads=h, kv_heads=h,
                       HEAD_DIM=d, BLOCK_M=bm, BLOCK_N=bn, CAUSAL=causal)
         call = gpu.kernel(ROOT / "kernels/attention.py", "attention_kernel", values, warps, stages)((-(-s // bm), b * h), values)

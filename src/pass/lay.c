@@ -23,8 +23,9 @@ typedef struct Lay {
   Arena *arena;
   PassAxes *axes;
   uint32_t lane_bits, warp_bits, nvalues;
-  Map variants; // IrValue* -> Variant*
-  Map cheap;    // IrValue* -> 1 cheap, 2 dear
+  bool rows_first; // products feed products or reductions of rows: warps divide rows
+  Map variants;    // IrValue* -> Variant*
+  Map cheap;       // IrValue* -> 1 cheap, 2 dear
 } Lay;
 
 static void lay_block(Lay *l, IrBlock *b);
@@ -227,12 +228,31 @@ const IrOp *lay_product_of(const IrOp *relayout) {
              : NULL;
 }
 
-// Warps along m first: products that feed another product keep their rows.
+// Is v made of a product, by a few ops that keep its elements in place?
+static bool from_product(const IrValue *v, int depth) {
+  if (!v || !v->def || v->type->kind != IR_TILE || depth > 12) return false;
+  if (v->def->kind == OP_dot) return true;
+  if (!(ir_ops[v->def->kind].traits & TRAIT_ELEMENTWISE)) return false;
+  for (uint32_t i = 0; i < v->def->noperands; i++) {
+    if (from_product(ir_operand(v->def, i), depth + 1)) return true;
+  }
+  return false;
+}
+static bool find_chain(IrOp *op, void *user) {
+  Lay *l = user;
+  if (op->kind == OP_dot)
+    l->rows_first |= from_product(ir_operand(op, 0), 0) || from_product(ir_operand(op, 1), 0);
+  if (op->kind == OP_reduce) l->rows_first |= from_product(ir_operand(op, 0), 0);
+  return !l->rows_first;
+}
+
+// Products that feed others keep their rows in a warp. Else each warp's part of c is near a square, so that it reads least.
 static void mma_warps(const Lay *l, const IrType *c, int32_t *warps) {
   warps[0] = warps[1] = 1;
   for (uint32_t i = 0; i < l->warp_bits; i++) {
-    const bool rows = warps[0] * 16 < c->shape[0], cols = warps[1] * 8 < c->shape[1];
-    warps[!rows && cols] *= 2;
+    const int32_t m = c->shape[0] / warps[0], n = c->shape[1] / warps[1];
+    const bool rows = m > 16, cols = n > 8;
+    warps[cols && (!rows || (!l->rows_first && n > m))] *= 2;
   }
 }
 
@@ -519,6 +539,7 @@ Status pass_lay(Pass *pass) {
     l->nvalues = f->next_id;
     map_init(&l->variants, pass->scratch);
     map_init(&l->cheap, pass->scratch);
+    ir_walk(f->body, find_chain, l);
     lay_block(l, f->body);
     ir_walk(f->body, finish, l);
     ir_renumber(f);
