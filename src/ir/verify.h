@@ -1,5 +1,5 @@
 // verify: what the files of the verifier share. verify.c walks and checks what the table of ops says; verify_ops.c knows
-// the rules of single ops; verify_control.c those of regions, calls and asynchronous copies.
+// the rules of single ops, verify_lanes.c those of registers; verify_control.c those of regions, calls and asynchronous copies.
 #ifndef DITRON_IR_VERIFY_H
 #define DITRON_IR_VERIFY_H
 
@@ -36,5 +36,7 @@ void ir_verify_region_rules(IrVerifier *v, const IrOp *op);
 void ir_verify_terminator(IrVerifier *v, const IrOp *op);
 void ir_verify_async(IrVerifier *v, const IrFunc *f);
 void ir_verify_call_graph(IrVerifier *v);
+
+void ir_lane_rules(IrVerifier *v, const IrOp *op); // verify_lanes.c
 
 #endif

@@ -539,6 +539,15 @@ void ir_verify_op_rules(IrVerifier *v, const IrOp *op) {
   case OP_desc_rmw:
   case OP_desc_load_async:
   case OP_desc_store_async: desc_rules(v, op); break;
+  case OP_relayout:
+  case OP_mem_ptr:
+  case OP_load_pack:
+  case OP_store_pack:
+  case OP_ldmatrix:
+  case OP_stmatrix:
+  case OP_mma:
+  case OP_copy_pack:
+  case OP_copy_wait: ir_lane_rules(v, op); break;
   case OP_mem_alloc:
   case OP_mem_view:
   case OP_mem_load:

@@ -1,0 +1,110 @@
+// verify_lanes: the ops of the laid-out and lowered stages that move registers of threads and warps.
+#include "ir/verify.h"
+
+typedef IrVerifier V;
+
+static const IrType *in(const IrOp *op, uint32_t i) {
+  const IrValue *v = ir_operand(op, i);
+  return v ? v->type : NULL;
+}
+static bool want(V *v, const IrOp *op, bool holds, const char *text) {
+  return holds || ir_bad(v, op, "%s", text);
+}
+static bool is_reg(const IrType *t, IrDtype d) {
+  return t && t->kind == IR_SCALAR && t->level == LEVEL_thread && t->dtype == d;
+}
+static bool is_thread_ptr(const IrType *t) { return t && t->kind == IR_PTR && t->level == LEVEL_thread; }
+
+// What a pack's registers may be: scalars of the pointee, all alike, 16 bytes or less in all.
+static void pack_rules(V *v, const IrOp *op) {
+  const bool load = op->kind == OP_load_pack;
+  const IrType *p = in(op, 0);
+  const uint32_t n = load ? op->nresults : op->noperands < 2 ? 0 : op->noperands - 2;
+  if (!want(v, op, is_thread_ptr(p), "the address is not a thread's pointer")) return;
+  if (!want(v, op, n && bits_pow2(n) && n * ir_dtypes[p->dtype].bytes <= 16,
+            "a pack is 1, 2, 4, ... elements, 16 bytes or less in all"))
+    return;
+  for (uint32_t i = 0; i < n; i++) {
+    const IrType *t = load ? op->results[i].type : in(op, 2 + i);
+    if (!want(v, op, is_reg(t, p->dtype),
+              "a pack's elements are thread scalars of what the address points at"))
+      return;
+  }
+  const IrType *mask = in(op, 1), *other = load ? in(op, 2) : NULL;
+  want(v, op, !mask || is_reg(mask, IR_i1), "the mask is not a thread's i1");
+  if (other)
+    want(v, op, is_reg(other, p->dtype), "other is not a thread scalar of what the address points at");
+}
+
+static void matrix_rules(V *v, const IrOp *op) { // ldmatrix, stmatrix
+  const IrType *p = in(op, 0);
+  const uint32_t n = op->kind == OP_ldmatrix ? op->nresults : op->noperands - 1;
+  want(v, op, is_thread_ptr(p) && p->space == SPACE_shared,
+       "the address is not a thread's pointer into shared memory");
+  want(v, op, n == 1 || n == 2 || n == 4, "moves 1, 2 or 4 matrices");
+  for (uint32_t i = 0; i < n; i++) {
+    const IrType *t = op->kind == OP_ldmatrix ? op->results[i].type : in(op, 1 + i);
+    if (!want(v, op, is_reg(t, IR_i32), "a matrix is one i32 of each thread")) return;
+  }
+}
+
+static void mma_rules(V *v, const IrOp *op) {
+  static const struct {
+    IrDtype c;
+    uint32_t as, bs, cs;
+  } shapes[] = {
+#define MMA_SHAPE(name, m, n, k, a, b, c, as, bs, cs) {IR_##c, as, bs, cs},
+#include "ir/mma.def"
+#undef MMA_SHAPE
+  };
+  const int64_t which = ir_attr_i(op, ATTR_mma);
+  if (!want(v, op, which >= 0 && which < MMA_COUNT, "there is no such shape")) return;
+  const uint32_t small = shapes[which].as + shapes[which].bs, cs = shapes[which].cs;
+  if (!want(v, op, op->noperands == small + cs && op->nresults == cs,
+            "the registers are not those of the shape"))
+    return;
+  for (uint32_t i = 0; i < small + cs; i++) {
+    if (!want(v, op, is_reg(in(op, i), i < small ? IR_i32 : shapes[which].c),
+              "a register is not of the shape's type"))
+      return;
+  }
+  for (uint32_t i = 0; i < cs; i++) {
+    if (!want(v, op, is_reg(op->results[i].type, shapes[which].c), "a result is not of the shape's type"))
+      return;
+  }
+}
+
+void ir_lane_rules(V *v, const IrOp *op) {
+  const IrType *a = in(op, 0);
+  switch (op->kind) {
+  case OP_relayout: {
+    const IrType *r = op->results[0].type;
+    want(v, op, ir_same_shape(a, r) && ir_same_elem(a, r), "changes more than the layout");
+    break;
+  }
+  case OP_mem_ptr: {
+    const IrType *r = op->results[0].type;
+    want(v, op, r->dtype == a->dtype && r->space == a->space,
+         "the result does not point at the buffer's elements");
+    break;
+  }
+  case OP_load_pack:
+  case OP_store_pack: pack_rules(v, op); break;
+  case OP_ldmatrix:
+  case OP_stmatrix: matrix_rules(v, op); break;
+  case OP_mma: mma_rules(v, op); break;
+  case OP_copy_pack: {
+    const int64_t bytes = ir_attr_i(op, ATTR_bytes);
+    const IrType *src = in(op, 1), *mask = in(op, 2);
+    want(v, op, is_thread_ptr(a) && a->space == SPACE_shared,
+         "the destination is not a thread's pointer into shared memory");
+    want(v, op, is_thread_ptr(src) && src->space == SPACE_global,
+         "the source is not a thread's pointer into global memory");
+    want(v, op, bytes == 4 || bytes == 8 || bytes == 16, "copies 4, 8 or 16 bytes");
+    want(v, op, !mask || is_reg(mask, IR_i1), "the mask is not a thread's i1");
+    break;
+  }
+  case OP_copy_wait: want(v, op, ir_attr_i(op, ATTR_pending) >= 0, "pending is negative"); break;
+  default: break;
+  }
+}
