@@ -306,7 +306,8 @@ static void *into_arena(Arena *a, Output *out) {
     a->escape = outer;
     escape_now(outer, esc.status, "%s", esc.message);
   }
-  void *p = arena_copy(a, out->code, out->bytes + 1);
+  void *p =
+      arena_copy(a, out->code, out->bytes + !out->is_text); // with the NUL behind, which text counts already
   free(out->code);
   a->escape = outer;
   return p;
