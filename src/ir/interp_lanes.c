@@ -149,16 +149,6 @@ Step x_ldmatrix(World *w, Agent *a, const Ins *i) { return matrices(w, a, i, tru
 Step x_stmatrix(World *w, Agent *a, const Ins *i) { return matrices(w, a, i, false); }
 
 // ---- the matrix unit ---------------------------------------------------------------------------------------------------------------
-static const struct Shape {
-  int m, n, k;
-  IrDtype a, b, c;
-  uint32_t as, bs, cs;
-} shapes[] = {
-#define MMA_SHAPE(name, m, n, k, a, b, c, as, bs, cs) {m, n, k, IR_##a, IR_##b, IR_##c, as, bs, cs},
-#include "ir/mma.def"
-#undef MMA_SHAPE
-};
-
 static double packed(const Agent *a, Ref r, uint32_t lane, IrDtype d, uint32_t j) {
   const uint32_t es = ir_dtypes[d].bytes;
   uint64_t bits = 0;
@@ -170,7 +160,7 @@ static double packed(const Agent *a, Ref r, uint32_t lane, IrDtype d, uint32_t j
 // mma.def's fragments, element by element.
 Step x_mma(World *w, Agent *a, const Ins *i) {
   const Operands *o = i->extra;
-  const struct Shape *s = &shapes[ir_attr_i(i->op, ATTR_mma)];
+  const IrMmaInfo *s = &ir_mma[ir_attr_i(i->op, ATTR_mma)];
   const uint32_t n = interp_count(a, i), e = 4 / ir_dtypes[s->a].bytes;
   (void)w;
   for (uint32_t first = 0; first + 32 <= n; first += 32) {

@@ -51,6 +51,14 @@ typedef enum IrAttrName {
   ATTR_COUNT
 } IrAttrName;
 
+typedef struct IrMmaInfo { // a row of mma.def
+  const char *name;
+  int m, n, k;
+  IrDtype a, b, c;
+  uint32_t as, bs, cs; // registers of a lane
+} IrMmaInfo;
+extern const IrMmaInfo ir_mma[MMA_COUNT];
+
 typedef enum IrStage { STAGE_tile, STAGE_laid, STAGE_lowered, STAGE_placed } IrStage;
 
 // ---- types: interned in an IrCtx, equal types are one pointer -------------------------------------------------

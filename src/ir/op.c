@@ -11,6 +11,12 @@
       TRAIT_IF(s, 'C', TRAIT_COMMUTATIVE) | TRAIT_IF(s, 'T', TRAIT_TERMINATOR) | \
       TRAIT_IF(s, 'R', TRAIT_CONVERGENT) | TRAIT_IF(s, 'U', TRAIT_UNIQUE)
 
+const IrMmaInfo ir_mma[MMA_COUNT] = {
+#define MMA_SHAPE(name, m, n, k, a, b, c, as, bs, cs) {#name, m, n, k, IR_##a, IR_##b, IR_##c, as, bs, cs},
+#include "ir/mma.def"
+#undef MMA_SHAPE
+};
+
 const IrOpInfo ir_ops[OP_COUNT] = {
 #define OP(name, operands, results, regions, attrs, executor, traits, stages, effects, text) \
   {#name, operands, results, regions, attrs, stages, effects, text, EXEC_##executor, TRAITS(traits)},

@@ -49,28 +49,19 @@ static void matrix_rules(V *v, const IrOp *op) { // ldmatrix, stmatrix
 }
 
 static void mma_rules(V *v, const IrOp *op) {
-  static const struct {
-    IrDtype c;
-    uint32_t as, bs, cs;
-  } shapes[] = {
-#define MMA_SHAPE(name, m, n, k, a, b, c, as, bs, cs) {IR_##c, as, bs, cs},
-#include "ir/mma.def"
-#undef MMA_SHAPE
-  };
   const int64_t which = ir_attr_i(op, ATTR_mma);
   if (!want(v, op, which >= 0 && which < MMA_COUNT, "there is no such shape")) return;
-  const uint32_t small = shapes[which].as + shapes[which].bs, cs = shapes[which].cs;
+  const IrMmaInfo *s = &ir_mma[which];
+  const uint32_t small = s->as + s->bs, cs = s->cs;
   if (!want(v, op, op->noperands == small + cs && op->nresults == cs,
             "the registers are not those of the shape"))
     return;
   for (uint32_t i = 0; i < small + cs; i++) {
-    if (!want(v, op, is_reg(in(op, i), i < small ? IR_i32 : shapes[which].c),
-              "a register is not of the shape's type"))
+    if (!want(v, op, is_reg(in(op, i), i < small ? IR_i32 : s->c), "a register is not of the shape's type"))
       return;
   }
   for (uint32_t i = 0; i < cs; i++) {
-    if (!want(v, op, is_reg(op->results[i].type, shapes[which].c), "a result is not of the shape's type"))
-      return;
+    if (!want(v, op, is_reg(op->results[i].type, s->c), "a result is not of the shape's type")) return;
   }
 }
 

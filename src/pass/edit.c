@@ -83,7 +83,7 @@ bool pass_defined_in(const IrValue *v, const IrBlock *b) {
   return false;
 }
 
-static void copy_attrs(IrOp *to, const IrOp *from) {
+void pass_copy_attrs(IrOp *to, const IrOp *from) {
   for (uint32_t i = 0; i < from->nattrs; i++) {
     ir_set_attr_i(to, from->attrs[i].name, 0);
     to->attrs[i] = from->attrs[i]; // sorted by name in both; the values are never changed in place
@@ -92,7 +92,7 @@ static void copy_attrs(IrOp *to, const IrOp *from) {
 
 IrValue *pass_like(IrBuilder *b, const IrOp *op, uint32_t n, IrValue *const *operands, const IrType *result) {
   IrOp *made = ir_build(b, op->kind, n, operands, 1, &result, 0);
-  copy_attrs(made, op);
+  pass_copy_attrs(made, op);
   return ir_result(made, 0);
 }
 
@@ -141,7 +141,7 @@ IrOp *pass_narrow(IrOp *op, const bool *keep_result, const bool *keep_arg, Arena
   }
   IrBuilder at = ir_builder_before(op);
   IrOp *made = ir_build(&at, op->kind, n, operands, nres, types, op->nregions);
-  copy_attrs(made, op);
+  pass_copy_attrs(made, op);
   nres = 0;
   for (uint32_t i = 0; i < op->nresults; i++) {
     if (!keep_result[i]) continue;

@@ -74,6 +74,16 @@ static IrLayout default_layout(const Lay *l, const IrType *t) {
   return spread(l, t->rank, t->shape, order, most_vec(l, t, t->rank - 1, 16 / bytes > 4 ? 4 : 16 / bytes));
 }
 
+int32_t lay_neighbours(const PassAxes *axes, const IrValue *p, const IrValue *mask, int d) {
+  const PassAxis *x = pass_axis(axes, p), *m = mask ? pass_axis(axes, mask) : NULL;
+  const int32_t bytes = ir_dtypes[p->type->dtype].bytes;
+  int32_t n = x->contig[d];
+  if (n > x->div[d] / bytes) n = x->div[d] / bytes;
+  if (n > 16 / bytes) n = 16 / bytes;
+  if (m && n > m->constancy[d]) n = m->constancy[d];
+  return n < 1 ? 1 : n;
+}
+
 // For an access through the pointers p: along the axis with the longest runs of neighbours, as many in a thread as one
 // instruction moves.
 static IrLayout memory_layout(Lay *l, const IrValue *p) {
@@ -89,11 +99,7 @@ static IrLayout memory_layout(Lay *l, const IrValue *p) {
   const int32_t fast = order[best];
   memmove(&order[1], &order[0], sizeof *order * (size_t)best);
   order[0] = fast;
-  const int32_t bytes = ir_dtypes[t->dtype].bytes;
-  int32_t vec = x->contig[fast], aligned = x->div[fast] / bytes;
-  if (vec > aligned) vec = aligned;
-  if (vec > 16 / bytes) vec = 16 / bytes;
-  return spread(l, t->rank, t->shape, order, most_vec(l, t, fast, vec < 1 ? 1 : vec));
+  return spread(l, t->rank, t->shape, order, most_vec(l, t, fast, lay_neighbours(l->axes, p, NULL, fast)));
 }
 
 // ---- what is cheap to compute again -------------------------------------------------------------------------------------------
@@ -200,20 +206,12 @@ static const IrLayout *layout_of(Lay *l, IrValue *v) {
 
 // ---- products -------------------------------------------------------------------------------------------------------------------
 int lay_mma_shape(const IrOp *dot) {
-  static const struct {
-    int m, n, k;
-    IrDtype a, b, c;
-  } shapes[] = {
-#define MMA_SHAPE(name, m, n, k, a, b, c, as, bs, cs) {m, n, k, IR_##a, IR_##b, IR_##c},
-#include "ir/mma.def"
-#undef MMA_SHAPE
-  };
   const IrType *a = ir_operand(dot, 0)->type, *b = ir_operand(dot, 1)->type, *c = dot->results[0].type;
   if (c->rank != 2) return -1;
-  for (int i = 0; i < (int)DT_COUNTOF(shapes); i++) {
-    if (shapes[i].a != a->dtype || shapes[i].b != b->dtype || shapes[i].c != c->dtype) continue;
+  for (int i = 0; i < MMA_COUNT; i++) {
+    if (ir_mma[i].a != a->dtype || ir_mma[i].b != b->dtype || ir_mma[i].c != c->dtype) continue;
     if (i == MMA_m16n8k8_tf32 && ir_attr_i(dot, ATTR_prec) != PREC_tf32) continue;
-    if (c->shape[0] >= shapes[i].m && c->shape[1] >= shapes[i].n && a->shape[1] >= shapes[i].k) return i;
+    if (c->shape[0] >= ir_mma[i].m && c->shape[1] >= ir_mma[i].n && a->shape[1] >= ir_mma[i].k) return i;
   }
   return -1;
 }

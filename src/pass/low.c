@@ -340,15 +340,7 @@ static void low_each(Low *l, IrOp *op) { // print, assert: once an element
         low_fail(l, op->loc, "one print of tiles of several shapes is not supported on this target");
     }
     IrOp *made = ir_build(&l->b, op->kind, op->noperands, in, 0, NULL, 0);
-    for (uint32_t k = 0; k < op->nattrs; k++) {
-      const IrAttr *x = &op->attrs[k];
-      if (x->name == ATTR_prefix || x->name == ATTR_msg)
-        ir_set_attr_s(made, x->name, x->s);
-      else if (x->name == ATTR_uns)
-        ir_set_attr_ints(made, x->name, x->ints.v, x->ints.n);
-      else
-        ir_set_attr_i(made, x->name, x->i);
-    }
+    pass_copy_attrs(made, op);
   }
   l->b = keep;
 }
@@ -428,15 +420,7 @@ static void low_control(Low *l, IrOp *op) {
   for (uint32_t i = 0; i < op->noperands; i++) expand(l, &ops, ir_operand(op, i));
   for (uint32_t i = 0; i < op->nresults; i++) expand_type(l, &types, op->results[i].type);
   IrOp *made = ir_build(&l->b, op->kind, ops.len, ops.data, types.len, types.data, op->nregions);
-  for (uint32_t k = 0; k < op->nattrs; k++) {
-    const IrAttr *x = &op->attrs[k];
-    if (x->name == ATTR_cases)
-      ir_set_attr_ints(made, x->name, x->ints.v, x->ints.n);
-    else if (x->name == ATTR_label)
-      ir_set_attr_s(made, x->name, x->s);
-    else
-      ir_set_attr_i(made, x->name, x->i);
-  }
+  pass_copy_attrs(made, op);
   drop(l, op); // before what is inside: dropped ops go last first
   for (uint32_t r = 0; r < op->nregions; r++) move_body(l, op->regions[r], made->regions[r]);
   uint32_t at = 0;

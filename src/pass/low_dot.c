@@ -6,16 +6,6 @@
 
 #include <string.h>
 
-static const struct Shape {
-  int m, n, k;
-  IrDtype a, b, c;
-  uint32_t as, bs, cs;
-} shapes[] = {
-#define MMA_SHAPE(name, m, n, k, a, b, c, as, bs, cs) {m, n, k, IR_##a, IR_##b, IR_##c, as, bs, cs},
-#include "ir/mma.def"
-#undef MMA_SHAPE
-};
-
 // `count` registers of a fragment from register `first` on, as i32: small elements are packed.
 static void fragment(Low *l, IrValue *const *regs, uint32_t first, uint32_t count, IrDtype d, IrValue **out) {
   const IrType *i32 = ir_type_scalar(l->ctx, IR_i32, LEVEL_thread);
@@ -48,7 +38,7 @@ static uint32_t find(Low *l, const IrOp *op, const IrValue *v, int64_t row, int6
 }
 
 static void on_matrix_unit(Low *l, IrOp *op, int which) {
-  const struct Shape *s = &shapes[which];
+  const IrMmaInfo *s = &ir_mma[which];
   IrOp *moves[2];
   uint32_t nmoves = 0;
   for (uint32_t i = 0; i < 2; i++) {

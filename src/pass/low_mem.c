@@ -176,6 +176,21 @@ static bool only_registers(const IrLayout *from, const IrLayout *to, uint32_t *o
   return true;
 }
 
+// Scratch for a tile on its way from one layout to another, in the order that the second is fetched best from.
+static LowBuf scratch_between(Low *l, const IrType *from, const IrType *to, int64_t offset, int64_t *end) {
+  LowBuf b = low_scratch(l, low_elem(l, from), ir_type_elems(from), offset, end);
+  bool transposed;
+  if (low_is_matrix(to, &transposed)) low_swizzle(&b, from);
+  return b;
+}
+static void fetch(Low *l, const LowBuf *b, const IrType *to, IrValue **out) {
+  bool transposed;
+  if (low_is_matrix(to, &transposed))
+    low_fetch_matrix(l, b, to, transposed, out);
+  else
+    low_fetch(l, b, to, out);
+}
+
 void low_move(Low *l, const IrType *from, IrValue **regs, const IrType *to, IrValue **out) {
   uint32_t *of = arena_array(l->arena, uint32_t, layout_regs(to->layout));
   if (only_registers(from->layout, to->layout, of)) {
@@ -183,17 +198,11 @@ void low_move(Low *l, const IrType *from, IrValue **regs, const IrType *to, IrVa
     return;
   }
   int64_t end;
-  LowBuf b = low_scratch(l, low_elem(l, from), ir_type_elems(from), 0, &end);
-  bool transposed;
-  const bool matrix = low_is_matrix(to, &transposed);
-  if (matrix) low_swizzle(&b, from);
+  const LowBuf b = scratch_between(l, from, to, 0, &end);
   low_barrier(l);
   low_spill(l, &b, from, regs);
   low_barrier(l);
-  if (matrix)
-    low_fetch_matrix(l, &b, to, transposed, out);
-  else
-    low_fetch(l, &b, to, out);
+  fetch(l, &b, to, out);
 }
 
 bool low_is_renumbering(Low *l, const IrOp *relayout) {
@@ -204,13 +213,9 @@ bool low_is_renumbering(Low *l, const IrOp *relayout) {
 
 void low_move_together(Low *l, IrOp *const *relayouts, uint32_t n) {
   LowBuf *bufs = arena_array(l->arena, LowBuf, n);
-  bool transposed, matrix;
   int64_t end = 0;
-  for (uint32_t i = 0; i < n; i++) {
-    const IrType *from = ir_operand(relayouts[i], 0)->type, *to = relayouts[i]->results[0].type;
-    bufs[i] = low_scratch(l, low_elem(l, from), ir_type_elems(from), end, &end);
-    if (low_is_matrix(to, &transposed)) low_swizzle(&bufs[i], from);
-  }
+  for (uint32_t i = 0; i < n; i++)
+    bufs[i] = scratch_between(l, ir_operand(relayouts[i], 0)->type, relayouts[i]->results[0].type, end, &end);
   low_barrier(l);
   for (uint32_t i = 0; i < n; i++) {
     IrValue *from = ir_operand(relayouts[i], 0);
@@ -219,11 +224,7 @@ void low_move_together(Low *l, IrOp *const *relayouts, uint32_t n) {
   low_barrier(l);
   for (uint32_t i = 0; i < n; i++) {
     IrValue *to = ir_result(relayouts[i], 0), **out = low_new_regs(l, low_layout(to));
-    matrix = low_is_matrix(to->type, &transposed);
-    if (matrix)
-      low_fetch_matrix(l, &bufs[i], to->type, transposed, out);
-    else
-      low_fetch(l, &bufs[i], to->type, out);
+    fetch(l, &bufs[i], to->type, out);
     low_set_regs(l, to, out);
   }
 }
@@ -241,19 +242,14 @@ static void copy_access(IrOp *to, const IrOp *from) {
 static Run access_run(Low *l, const IrOp *op, const IrValue *mask, const IrValue *other) {
   const IrValue *p = ir_operand(op, 0);
   const IrType *t = p->type;
-  const int bytes = ir_dtypes[t->dtype].bytes;
   uint64_t bits;
   if (p->id >= l->nvalues || ir_attr_i(op, ATTR_order) || ir_attr_i(op, ATTR_volatile) || t->dtype == IR_i1)
     return (Run){0};
   if (other && !pass_const(other, &bits) && !(other->def && other->def->kind == OP_splat)) return (Run){0};
-  const PassAxis *x = pass_axis(l->axes, p), *m = mask ? pass_axis(l->axes, mask) : NULL;
   uint32_t low = 0;
   for (int d = t->rank - 1; d >= 0; d--) {
     const uint32_t size = t->shape[d] > 1 ? (uint32_t)bits_log2((uint64_t)t->shape[d]) : 0;
-    int32_t most = x->contig[d];
-    if (most > x->div[d] / bytes) most = x->div[d] / bytes;
-    if (most > 16 / bytes) most = 16 / bytes;
-    if (m && most > m->constancy[d]) most = m->constancy[d];
+    const int32_t most = lay_neighbours(l->axes, p, mask, d);
     if (most > 1 && size) {
       const Run r = run_of(t->layout, low, size, (uint32_t)bits_log2((uint64_t)most));
       if (r.log) return r;
@@ -437,14 +433,10 @@ static void low_copy(Low *l, IrOp *op) {
   const LowBuf b = program_buffer(l, mem, low_elem(l, ir_type_with_shape(l->ctx, mem->type, 0, NULL)));
   IrValue **ps = low_regs(l, p), **ms = mask ? low_regs(l, mask) : NULL;
   const uint32_t copies = low_copies(t->layout), bytes = ir_dtypes[t->dtype].bytes;
-  const PassAxis *x = pass_axis(l->axes, p), *m = mask ? pass_axis(l->axes, mask) : NULL;
   const int d = t->rank - 1;
-  int32_t most = x->contig[d];
-  if (most > x->div[d] / (int)bytes) most = x->div[d] / (int)bytes;
-  if (m && most > m->constancy[d]) most = m->constancy[d];
-  if (most > (int)(16 / bytes)) most = (int)(16 / bytes);
   const uint32_t cols = t->shape[d] > 1 ? (uint32_t)bits_log2((uint64_t)t->shape[d]) : 0;
-  const Run run = run_of(t->layout, 0, cols, most > 1 ? (uint32_t)bits_log2((uint64_t)most) : 0);
+  const Run run =
+      run_of(t->layout, 0, cols, (uint32_t)bits_log2((uint64_t)lay_neighbours(l->axes, p, mask, d)));
   if (bytes << run.log < 4)
     low_fail(l, op->loc, "a copy to block memory moves at least 4 neighbouring bytes");
   for (uint32_t r = 0; r < layout_regs(t->layout); r++) {
@@ -469,10 +461,9 @@ bool low_memory(Low *l, IrOp *op) {
     const IrType *t = op->results[0].type;
     IrValue **out = low_new_regs(l, t->layout);
     const LowBuf b = program_buffer(l, ir_operand(op, 0), low_elem(l, t));
-    bool transposed;
     if (!in_ring(ir_operand(op, 0))) low_barrier(l);
-    if (b.mask && low_is_matrix(t, &transposed))
-      low_fetch_matrix(l, &b, t, transposed, out);
+    if (b.mask) // a swizzled ring
+      fetch(l, &b, t, out);
     else
       low_fetch(l, &b, t, out);
     low_set_regs(l, ir_result(op, 0), out);

@@ -26,6 +26,7 @@ void pass_splice(IrBlock *b, IrOp *before, IrValue *const *args, uint32_t nargs)
 IrOp *pass_narrow(IrOp *op, const bool *keep_result, const bool *keep_arg, Arena *scratch);
 // Replaces the terminator by one whose operands from `skip` on are cut down to those with keep[i - skip].
 void pass_narrow_terminator(IrBlock *b, uint32_t skip, const bool *keep, Arena *scratch);
+void pass_copy_attrs(IrOp *to, const IrOp *from); // to has none yet
 bool pass_is_loop(IrOpKind k);
 bool pass_is_plain_load(const IrOp *op); // orders nothing, not volatile
 // Sets op->aux of all ops of b and below to non-NULL where the op, or one inside it, writes memory or orders others.
@@ -56,6 +57,8 @@ typedef struct PassFlow {
 void pass_flow_run(IrFunc *f, const PassFlow *flow, Arena *scratch);
 
 // ---- lay.c
+// Neighbours along axis d that one access through p under mask (NULL: none) can move: aligned, 16 bytes or less; at least 1.
+int32_t lay_neighbours(const PassAxes *x, const IrValue *p, const IrValue *mask, int d);
 int lay_mma_shape(const IrOp *dot); // IrMma that computes it, or -1
 // The only product that a relayout feeds as operand a or b on the matrix unit, as it is or transposed; NULL: none such.
 const IrOp *lay_product_of(const IrOp *relayout);

@@ -83,19 +83,14 @@ static bool find_write(IrOp *op, void *user) {
 
 // How many bytes of neighbours one copy can take; 0: too few.
 static int copy_bytes(const Pipe *p, const IrOp *load) {
-  const IrValue *ptr = ir_operand(load, 0), *mask = ir_operand(load, 1);
+  const IrValue *ptr = ir_operand(load, 0);
   const IrType *t = ptr->type;
-  const PassAxis *x = pass_axis(p->axes, ptr), *m = mask ? pass_axis(p->axes, mask) : NULL;
-  const int d = t->rank - 1, size = ir_dtypes[t->dtype].bytes; // block memory is row-major
-  int32_t run = x->contig[d];
-  if (run > x->div[d] / size) run = x->div[d] / size;
-  if (m && run > m->constancy[d]) run = m->constancy[d];
-  uint8_t reg[8];
+  const int d = t->rank - 1; // block memory is row-major
   const uint32_t cols = t->shape[d] > 1 ? (uint32_t)bits_log2((uint64_t)t->shape[d]) : 0;
-  while (run * size > 16) run /= 2;
-  if (run < 1) return 0;
-  const uint32_t log = layout_run(t->layout, 0, cols, (uint32_t)bits_log2((uint64_t)run), reg);
-  const int bytes = size << log;
+  const int32_t run = lay_neighbours(p->axes, ptr, ir_operand(load, 1), d);
+  uint8_t reg[8];
+  const int bytes = ir_dtypes[t->dtype].bytes
+                    << layout_run(t->layout, 0, cols, (uint32_t)bits_log2((uint64_t)run), reg);
   return bytes >= 4 ? bytes : 0;
 }
 
@@ -223,7 +218,7 @@ static IrValue *carry_stage(Loop *lp) {
   ops[n + 3] = ir_const_i(&b, i32, 0);
   types[n] = i32;
   IrOp *op = ir_build(&b, OP_for, n + 4, ops, n + 1, types, 1);
-  for (uint32_t k = 0; k < old->nattrs; k++) ir_set_attr_i(op, old->attrs[k].name, old->attrs[k].i);
+  pass_copy_attrs(op, old);
   IrBlock *from = old->regions[0], *to = op->regions[0];
   for (uint32_t i = 0; i < from->args.len; i++) {
     IrValue *arg = from->args.data[i];

@@ -160,16 +160,6 @@ static void lower_stmatrix(Lower *l, const IrOp *op) {
             ASM_EFFECT | ASM_CONVERGENT);
 }
 
-typedef struct Shape {
-  const char *name;
-  uint32_t m, n, k, as, bs, cs;
-  IrDtype a, b, c;
-} Shape;
-static const Shape shapes[] = {
-#define MMA_SHAPE(name, m, n, k, a, b, c, as, bs, cs) {#name, m, n, k, as, bs, cs, IR_##a, IR_##b, IR_##c},
-#include "ir/mma.def"
-#undef MMA_SHAPE
-};
 static const char *element(IrDtype d) { // as the instruction spells it
   switch (d) {
   case IR_i8: return "s8";
@@ -181,7 +171,7 @@ static const char *element(IrDtype d) { // as the instruction spells it
 }
 static bool is_f8(IrDtype d) { return d == IR_f8e4m3 || d == IR_f8e5m2; }
 static void lower_mma(Lower *l, const IrOp *op) {
-  const Shape *s = &shapes[ir_attr_i(op, ATTR_mma)];
+  const IrMmaInfo *s = &ir_mma[ir_attr_i(op, ATTR_mma)];
   const uint32_t n = s->as + s->bs + s->cs;
   if (op->noperands != n || op->nresults != s->cs || n > 32)
     lower_fail(l, op, ST_INTERNAL, "%u operands", op->noperands);
