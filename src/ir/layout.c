@@ -103,6 +103,7 @@ static void give(Maker *m, IrPlace d, int axis, uint32_t bits) {
   }
 }
 
+// What is left of an axis, by registers.
 static void rest(Maker *m, int axis) { give(m, PLACE_REG, axis, m->size[axis] - m->used[axis]); }
 
 IrLayout layout_blocked(int rank, const int32_t *shape, const int32_t *per_thread, const int32_t *lanes,
@@ -123,6 +124,14 @@ IrLayout layout_replicated(uint32_t elem_bits, uint32_t lane_bits, uint32_t warp
   return m.l;
 }
 
+// A fragment repeated over its tile: along `first`, then `second`, then over the batches.
+static IrLayout repeated(Maker *m, int rank, int first, int second) {
+  rest(m, first);
+  rest(m, second);
+  for (int i = rank - 3; i >= 0; i--) rest(m, i);
+  return m->l;
+}
+
 // c: register bit 0 columns, lane bits 0-1 columns, bits 2-4 rows, register bit 1 rows; then warps; then registers.
 IrLayout layout_mma_c(int rank, const int32_t *shape, const int32_t *warps) {
   Maker m = maker(rank, shape);
@@ -133,10 +142,7 @@ IrLayout layout_mma_c(int rank, const int32_t *shape, const int32_t *warps) {
   give(&m, PLACE_REG, r, 1);
   give(&m, PLACE_WARP, c, log2_of(warps[1]));
   give(&m, PLACE_WARP, r, log2_of(warps[0]));
-  rest(&m, c);
-  rest(&m, r);
-  for (int i = rank - 3; i >= 0; i--) rest(&m, i);
-  return m.l;
+  return repeated(&m, rank, c, r);
 }
 
 // a: packed columns, lane bits 0-1 columns, bits 2-4 rows, then register bits: rows (8), columns (the other half of k).
@@ -150,10 +156,7 @@ IrLayout layout_mma_a(int rank, const int32_t *shape, const int32_t *warps, uint
   give(&m, PLACE_REG, c, 1);
   for (uint32_t i = 0; i < log2_of(warps[1]); i++) push(&m, PLACE_WARP, 0); // along n: the same rows
   give(&m, PLACE_WARP, r, log2_of(warps[0]));
-  rest(&m, c);
-  rest(&m, r);
-  for (int i = rank - 3; i >= 0; i--) rest(&m, i);
-  return m.l;
+  return repeated(&m, rank, c, r);
 }
 
 // b: packed rows, lane bits 0-1 rows, bits 2-4 columns, then a register bit: rows (the other half of k).
@@ -166,10 +169,7 @@ IrLayout layout_mma_b(int rank, const int32_t *shape, const int32_t *warps, uint
   give(&m, PLACE_REG, r, 1);
   give(&m, PLACE_WARP, c, log2_of(warps[1]));
   for (uint32_t i = 0; i < log2_of(warps[0]); i++) push(&m, PLACE_WARP, 0); // along m: the same columns
-  rest(&m, r);
-  rest(&m, c);
-  for (int i = rank - 3; i >= 0; i--) rest(&m, i);
-  return m.l;
+  return repeated(&m, rank, r, c);
 }
 
 // ---- shape ops -------------------------------------------------------------------------------------------------------------------
