@@ -117,8 +117,7 @@ static bool is_cheap(Lay *l, IrValue *v) {
   case OP_arange: cheap = true; break;
   case OP_expand_dims:
   case OP_broadcast:
-  case OP_trans:
-  case OP_relayout: cheap = is_cheap(l, ir_operand(op, 0)); break;
+  case OP_trans: cheap = is_cheap(l, ir_operand(op, 0)); break;
   default:
     cheap = (ir_ops[op->kind].traits & TRAIT_ELEMENTWISE) && op->kind != OP_math &&
             op->kind != OP_inline_asm && op->nresults == 1;
@@ -165,7 +164,6 @@ static IrValue *in_layout(Lay *l, IrValue *v, const IrLayout *layout) {
       const IrLayout inner = operand_layout(op, layout);
       ops[i] = in_layout(l, ir_operand(op, i), &inner);
     }
-    if (op->kind == OP_relayout) return in_layout(l, ir_operand(op, 0), layout);
     b = behind(v); // operands may have come behind it
     b.loc = op->loc;
     made = pass_like(&b, op, op->noperands, ops, t)->def;

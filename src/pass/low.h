@@ -25,8 +25,8 @@ typedef struct Low {
   PassRoots *roots;
   uint32_t nvalues; // values below are known to axes and roots
   Escape fail;
-  Map regs;  // tile IrValue* -> IrValue*[layout_regs]
-  Map bases; // layout's type IrValue ... interned IrLayout* -> IrValue* (thread's part of the index)
+  Map regs;                   // tile IrValue* -> IrValue*[layout_regs]
+  Map bases;                  // IrLayout* of an interned type -> IrValue*: the thread's part of the index
   Vec(LowAccess) accesses;    // of the laid-out function
   Vec(IrOp *) dead;           // replaced ops, in order
   IrValue *tid, *lane, *warp; // thread i32, at the function's start

@@ -383,10 +383,6 @@ static bool conflicts(Low *l, const IrOp *op) {
   return false;
 }
 
-static bool racing(Low *l, const IrOp *load) {
-  return ir_attr_i(load, ATTR_order) || ir_attr_i(load, ATTR_volatile) || conflicts(l, load);
-}
-
 // Thread 0 does it; the result, if anyone wants it, goes round.
 static void once(Low *l, IrOp *op) {
   const bool result = op->nresults && op->results[0].uses;
@@ -505,7 +501,8 @@ bool low_memory(Low *l, IrOp *op) {
   }
   if (ir_type_is_thread(p->type)) return true; // the author's own thread code
   const bool meets = conflicts(l, op);
-  if (op->kind == OP_load && !racing(l, op)) return true;
+  if (op->kind == OP_load && !meets && !ir_attr_i(op, ATTR_order) && !ir_attr_i(op, ATTR_volatile))
+    return true; // everyone may do it
   if (meets) low_barrier(l);
   once(l, op);
   return true;
