@@ -39,7 +39,8 @@ def ditron(*args, ok=True, timeout=110, env=None):
 
 def run_kernel(kernel, grid, values, outs, mode=(), ranks=1, options=(), prefix=()):
     """values: name -> number, string, or array (one for all ranks, or a list with one a rank; a ("sym", x) pair lies on the
-    symmetric heap; ("desc", x, blocks) is a descriptor; a dtype name as third or second partner casts). outs: names.
+    symmetric heap; ("desc", x, blocks) is a descriptor; a dtype's name behind the array, (x, "bf16"), or behind the blocks
+    casts). outs: names.
     Returns name -> array, or a list of them with several ranks."""
     with tempfile.TemporaryDirectory() as folder:
         args = ["run", kernel, "--grid", ",".join(map(str, grid)), "--quiet", *mode, *options]
@@ -47,10 +48,12 @@ def run_kernel(kernel, grid, values, outs, mode=(), ranks=1, options=(), prefix=
             args += ["--ranks", ranks]
         for name, v in values.items():
             form = "{}"
-            if isinstance(v, tuple) and v[0] == "sym":
+            if isinstance(v, tuple) and isinstance(v[0], str) and v[0] == "sym":
                 form, v = "sym:{}", v[1]
-            elif isinstance(v, tuple) and v[0] == "desc":
-                form, v = "desc({};" + ",".join(map(str, v[2])) + ")", v[1]
+            elif isinstance(v, tuple) and isinstance(v[0], str) and v[0] == "desc":
+                form, v = "desc({}" + "".join(":" + t for t in v[3:]) + ";" + ",".join(map(str, v[2])) + ")", v[1]
+            elif isinstance(v, tuple):
+                form, v = "{}:" + v[1], v[0]
             if isinstance(v, list):
                 for r, x in enumerate(v):
                     np.save(f"{folder}/{name}-{r}.npy", x)

@@ -1,0 +1,60 @@
+"""Grouped GEMM: many products of one weight shape, whose sizes are known on the device only (mixture of experts).
+
+Rows are sorted by group: group g owns rows offsets[g] to offsets[g + 1] of A and C, and B[g]. Groups may be empty.
+
+    grouped_gemm_kernel[(multiprocessors,)](a, b, c, offsets, groups, N, K, *a.stride(), *b.stride(), *c.stride(), ...)
+"""
+import triton
+import triton.language as tl
+
+from gemm import finish, multiply
+from tile_order import grouped
+
+
+@triton.jit
+def grouped_gemm_kernel(a_ptr, b_ptr, c_ptr, offsets_ptr, groups, N, K, stride_am, stride_ak, stride_bg, stride_bk, stride_bn,
+                        stride_cm, stride_cn, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+                        GROUP_M: tl.constexpr, PRECISION: tl.constexpr = "ieee"):
+    """C[rows of g] = A[rows of g] B[g]. A [rows, K], B [groups, K, N], C [rows, N], offsets: i32[groups + 1]. Each instance
+    computes tiles pid, pid + grid, ... of all groups' tiles in a row: any grid."""
+    pid = tl.program_id(0)
+    programs = tl.num_programs(0)
+    tiles_n = tl.cdiv(N, BLOCK_N)
+    first = 0  # tiles of the groups before
+    for g in range(0, groups):
+        begin = tl.load(offsets_ptr + g)
+        rows = tl.load(offsets_ptr + g + 1) - begin
+        tiles_m = tl.cdiv(rows, BLOCK_M)
+        tiles = tiles_m * tiles_n
+        # the first of this group's tiles whose number among all leaves pid when divided by the grid
+        own = (pid + programs - first % programs) % programs
+        for tile in range(own, tiles, programs):
+            pid_m, pid_n = grouped(tile, tiles_m, tiles_n, 0, 1, GROUP_M)
+            m = begin.to(tl.int64) + pid_m * BLOCK_M
+            n = (pid_n * BLOCK_N).to(tl.int64)
+            acc = multiply(a_ptr + m * stride_am, b_ptr + g.to(tl.int64) * stride_bg + n * stride_bn,
+                           tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32), rows - pid_m * BLOCK_M, N - pid_n * BLOCK_N,
+                           K, stride_am, stride_ak, stride_bk, stride_bn, BLOCK_M, BLOCK_N, BLOCK_K, PRECISION)
+            finish(acc, c_ptr + m * stride_cm + n * stride_cn, None, None, rows - pid_m * BLOCK_M, N - pid_n * BLOCK_N, 1.0,
+                   stride_cm, stride_cn, 0, 0, BLOCK_M, BLOCK_N, "")
+        first += tiles
+
+
+@triton.jit
+def grouped_gemm_weights_kernel(a_ptr, dc_ptr, db_ptr, offsets_ptr, N, K, stride_am, stride_ak, stride_cm, stride_cn, stride_bg,
+                                stride_bk, stride_bn, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+                                GROUP_M: tl.constexpr, PRECISION: tl.constexpr = "ieee"):
+    """The gradient of the weights: dB[g] = A[rows of g]^T dC[rows of g], zeros for an empty group. Tiles of BLOCK_K x BLOCK_N,
+    sums over BLOCK_M rows at a time. Grid: (cdiv(K, BLOCK_K) * cdiv(N, BLOCK_N), groups)."""
+    pid_k, pid_n = grouped(tl.program_id(0), tl.cdiv(K, BLOCK_K), tl.cdiv(N, BLOCK_N), 0, 1, GROUP_M)
+    g = tl.program_id(1)
+    begin = tl.load(offsets_ptr + g)
+    rows = tl.load(offsets_ptr + g + 1) - begin
+    k = (pid_k * BLOCK_K).to(tl.int64)
+    n = (pid_n * BLOCK_N).to(tl.int64)
+    first = begin.to(tl.int64)
+    acc = multiply(a_ptr + first * stride_am + k * stride_ak, dc_ptr + first * stride_cm + n * stride_cn,
+                   tl.zeros((BLOCK_K, BLOCK_N), dtype=tl.float32), K - pid_k * BLOCK_K, N - pid_n * BLOCK_N, rows,
+                   stride_ak, stride_am, stride_cm, stride_cn, BLOCK_K, BLOCK_N, BLOCK_M, PRECISION)
+    finish(acc, db_ptr + g.to(tl.int64) * stride_bg + k * stride_bk + n * stride_bn, None, None, K - pid_k * BLOCK_K,
+           N - pid_n * BLOCK_N, 1.0, stride_bk, stride_bn, 0, 0, BLOCK_K, BLOCK_N, "")
