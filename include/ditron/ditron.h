@@ -243,6 +243,7 @@ typedef struct dt_compile_options {
   bool explain;       /* collect remarks: what each pass did and why not more (dt_remarks) */
   bool no_specialise; /* no divisibility, no folding of 1 */
   bool no_asserts;    /* device_assert and assert compile to nothing, as in Triton unless debugging */
+  bool cached_only;   /* nothing is compiled: what the disk cache does not hold is DT_NOT_FOUND */
 } dt_compile_options;
 /* Compiles one kernel for arguments like these: pointers and descriptors count by dtype and alignment, integers by width,
  * divisibility by 16 and being 1, constexpr parameters by value. kernel NULL: the only kernel of the file. args in any order, by
@@ -401,6 +402,12 @@ DT_API const char *dt_plan_explain(const dt_plan *p); /* why */
 DT_API dt_status dt_context_compile(dt_context *c, const char *path, const char *kernel, const dt_named *args,
                                     size_t nargs, const dt_compile_options *options, dt_image **out);
 DT_API bool dt_context_can_compile(const dt_context *c);
+/* dt_compile_file or dt_compile_text for a request that came as bytes, from a process that has another one compile: a crash of
+ * the compiler then ends only that one. src/api/compile_request.c says how they lie. [compiler] */
+DT_API dt_status dt_compile_request(dt_context *c, const void *bytes, size_t n, bool cached_only,
+                                    dt_image **out);
+/* An image as dt_image_read takes it; valid as long as the image. [rt] */
+DT_API const void *dt_image_bytes(const dt_image *im, size_t *n);
 /* Records text as the calling thread's last failure and returns s: for layers above the library, as the operators are. */
 DT_API dt_status dt_context_fail(dt_context *c, dt_status s, const char *text);
 /* Writes a file whole or not at all (through links; into devices and pipes directly). */

@@ -18,7 +18,10 @@ Status compile_machine(Compile *c, PassMachine *out) {
   TargetFacts facts;
   Status s = target_facts(&c->target, &c->call->arena, &c->call->diags, &facts);
   if (s != ST_OK) return s;
-  *out = (PassMachine){.vector_bits = (int)facts.vector_bits, .arena_limit = 64 << 20};
+  *out = (PassMachine){.vector_bits = (int)facts.vector_bits,
+                       .arena_limit = 64 << 20,
+                       .wgmma = (facts.caps & TARGET_CAP_WGMMA) != 0,
+                       .tma = (facts.caps & TARGET_CAP_TMA) != 0};
   return ST_OK;
 }
 
@@ -95,6 +98,10 @@ static Status compile_call(ApiCall *call, void *user) {
   const void *image;
   size_t nimage;
   if (cached && compile_cached(&c, &image, &nimage)) return hand_over(a, image, nimage);
+  if (c.o.cached_only) {
+    diag(&call->diags, DIAG_ERROR, LOC_NONE, "the cache holds no image of %s for these arguments", a->path);
+    return ST_NOT_FOUND;
+  }
   Image *im;
   void *bytes;
   if ((s = compile_specs(&c)) != ST_OK) return s;

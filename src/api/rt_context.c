@@ -150,8 +150,10 @@ dt_status api_call(dt_context *c, Status (*fn)(ApiCall *call, void *user), void 
   } else {
     diags_init(&call->diags, &call->arena);
     Status s = fn(call, user);
-    collect(call);
-    if (s != ST_OK && call->diags.errors) set_error(c, diags_render(&call->diags, &call->arena));
+    if (s != ST_OK && call->diags.errors)
+      set_error(c, diags_render(&call->diags, &call->arena)); // warnings among them
+    else
+      collect(call);
     st = (dt_status)s;
   }
   arena_free(&call->arena);

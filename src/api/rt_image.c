@@ -72,6 +72,11 @@ dt_status dt_image_save(const dt_image *im, const char *path) {
   return s == ST_OK ? DT_OK : api_fail(im->context, s, "%s: %s", path, os_error());
 }
 
+const void *dt_image_bytes(const dt_image *im, size_t *n) {
+  *n = im->nbytes;
+  return im->bytes;
+}
+
 void dt_image_destroy(dt_image *im) {
   if (!im) return;
   arena_free(&im->arena);

@@ -64,6 +64,7 @@ Value *lib_attr(Front *f, const Str *lib, const char *name) {
       if (!strcmp(front_dtypes[d].name, name)) return val_dtype(f, elem_number(f, (FrontDtype)d));
   }
   const Builtin *b = builtin_find(f, key, name);
+  if (!b && !strcmp(key, "dl") && !strncmp(lib->s, "ditron.", 7)) b = builtin_find(f, key = "tl", name);
   if (!b && !strcmp(key, "tl")) b = builtin_find(f, "libdevice", name); // tl.math.* of older versions
   if (b) {
     Lower L = {.f = f, .env = env_new(f, NULL)};
@@ -214,6 +215,7 @@ static ModFile *load_below(Lower *L, const char *dir, const char *rel) {
 
 static ModFile *find_file(Lower *L, const ModFile *from, const char *dotted, int dots) {
   Front *f = L->f;
+  if (f->browsing) return NULL;
   char *rel = arena_strdup(f->a, dotted);
   for (char *c = rel; *c; c++)
     if (*c == '.') *c = '/';
@@ -388,30 +390,43 @@ static Value *class_value(Front *f, ModFile *m, const Node *def) {
   return v;
 }
 
-// Does Python get to a statement under these conditions? 1: yes, 0: no, -1: not known.
+// Does Python get to a statement under this condition? 1: yes, 0: no, -1: not known.
+static int holds(Front *f, ModFile *m, const Guard *g) {
+  if (!g->condition) return -1; // a try: either part may have been left
+  f->deciding++;
+  const Value *c = eval_quiet(f, m, g->condition, "condition");
+  f->deciding--;
+  if (c->kind != VAL_BOOL && c->kind != VAL_INT && c->kind != VAL_NONE) return -1;
+  return (c->kind == VAL_BOOL ? c->b : c->kind == VAL_INT && c->i != 0) == g->holds;
+}
+
 static int reached(Front *f, ModFile *m, const Guard *g) {
   int all = 1;
-  for (; g; g = g->outer) {
-    if (!g->condition) { // a try: either part may have been left
-      all = -1;
-      continue;
-    }
-    f->deciding++;
-    const Value *c = eval_quiet(f, m, g->condition, "condition");
-    f->deciding--;
-    const bool known = c->kind == VAL_BOOL || c->kind == VAL_INT || c->kind == VAL_NONE;
-    if (!known)
-      all = -1;
-    else if ((c->kind == VAL_BOOL ? c->b : c->kind == VAL_INT && c->i != 0) != g->holds)
-      return 0;
+  for (; g && all; g = g->outer) {
+    const int h = holds(f, m, g);
+    if (h <= 0) all = h;
   }
   return all;
 }
 
+static bool is_under(const Guard *inner, const Guard *g) {
+  while (inner && inner != g) inner = inner->outer;
+  return inner != NULL;
+}
+
+// The unknown `if` that decides between g and an earlier binding, or NULL. The outermost: its arms are what is chosen.
+static const Guard *undecided(Front *f, ModFile *m, const Global *g, const Global *earlier) {
+  const Guard *found = NULL;
+  for (const Guard *p = g->guard; p; p = p->outer)
+    if (p->condition && !is_under(earlier->guard, p) && holds(f, m, p) < 0) found = p;
+  return found;
+}
+
 static Value *global_value(Lower *L, ModFile *m, Global *g, const Str *name) {
   Front *f = L->f;
-  Value **slot = f->deciding ? &g->certain : &g->value;
+  Value *none = NULL, **slot = f->browsing ? &none : f->deciding ? &g->certain : &g->value;
   if (*slot) return *slot;
+  if (f->browsing && g->value) return g->value;
   if (g->busy) // name = triton.jit(name)
     return g->earlier ? global_value(L, m, g->earlier, name) : val_opaque(f, name->s);
   g->busy = true;
@@ -439,6 +454,12 @@ static Value *global_value(Lower *L, ModFile *m, Global *g, const Str *name) {
   if (v->kind == VAL_OPAQUE && g->earlier) {
     Value *older = global_value(L, m, g->earlier, name);
     if (older->kind != VAL_OPAQUE && older->kind != VAL_NONE) v = older;
+  }
+  for (Global *e = here < 0 && !f->deciding && !f->browsing ? g->earlier : NULL; e; e = e->earlier) {
+    const Guard *open = undecided(f, m, g, e);
+    if (!open) continue;
+    v = front_choose_arm(f, open->condition, name, g, v, e, global_value(L, m, e, name));
+    break;
   }
   *slot = v;
   return v;
