@@ -1,6 +1,7 @@
 // Inside the front room: what its files share.
 //
 //   module.c   files and names: which functions there are, what a global name means
+//   arms.c     names under conditions of a module that are not known; decorators that are not run
 //   types.c    element types, promotion rules
 //   value.c    compile-time and run-time values: printing, comparing, taking apart into IR values
 //   emit.c     IR for arithmetic, casts, broadcasts on values: the semantics of operators
@@ -254,6 +255,10 @@ Value *modfile_dotted(Lower *L, ModFile *m,
                       const char *dotted); // module.name, of a library or a file; or NULL
 bool front_func_is_jit(Front *f, ModFile *m, const Node *def);
 const Func *front_func_of_def(Front *f, ModFile *m, const Node *def);
+// Of two meanings of a name under a condition that is not known: v of g, or w of another arm. Warns where both count.
+Value *front_choose_arm(Front *f, const Node *condition, const Str *name, const Global *g, Value *v,
+                        const Global *other, Value *w);
+void front_warn_decorators(Front *f, const Func *fn); // names those that are left out
 // The library module of that dotted name ("triton.language"), or NULL.
 Value *lib_module(Front *f, const char *dotted);
 const char *lib_key(const char *dotted); // key of its rows in builtins.def; NULL: no such library
@@ -287,8 +292,10 @@ struct Front {
   Vec(const Elem *) pointers;
   ModFile *files, *main;
   int nfiles, star_depth;
-  int quiet;    // errors are swallowed: module-level code of the host
-  int deciding; // evaluating conditions of modules
+  int quiet;      // errors are swallowed: module-level code of the host
+  int deciding;   // evaluating conditions of modules
+  int browsing;   // only looking: no file is opened, nothing is remembered
+  bool compiling; // what is odd is said; listing a file is silent
   Instance *instances;
   Map builtins;      // Str "module.name" to Builtin
   Map libs;          // Str to Value

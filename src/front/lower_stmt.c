@@ -734,6 +734,7 @@ Cont *front_lower_stmts(Lower *L, const NodeVec *stmts, uint32_t from, Cont *k) 
 Value *front_lower_body(Lower *L, const Func *fn, Loc loc) {
   Front *f = L->f;
   (void)loc;
+  front_warn_decorators(f, fn);
   if (fn->def->kind == AST_Lambda) return front_eval(L, fn->def->a);
   const AstNames *exits = L->exits;
   const bool in_loop = L->in_loop;

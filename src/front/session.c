@@ -211,7 +211,8 @@ static void jit_functions(Front *f, ModFile *m, FuncVec *out) {
     const Global *g = map_getp(&m->names, m->order.data[i]);
     const Func *fn = NULL;
     if (g->kind == GLOBAL_FUNC) {
-      fn = front_func_of_def(f, m, g->node);
+      const Value *v = modfile_own(&L, m, m->order.data[i]);
+      if (v && v->kind == VAL_FUNC) fn = v->func;
     } else if (g->kind == GLOBAL_EXPR && g->node->kind == AST_Call) { // kernel = triton.jit(function)
       const Value *v = modfile_lookup(&L, m, m->order.data[i]);
       if (v && v->kind == VAL_FUNC && v->func->def->kind == AST_FuncDef) fn = v->func;
@@ -446,6 +447,7 @@ Status front_compile(Arena *a, Diags *d, IrCtx *ctx, const FrontSource *src, con
   const Status st = modfile_load(f, src, &m);
   if (st != ST_OK) return st;
   f->main = m;
+  f->compiling = true;
   const Func *fn = find_kernel(f, m, kernel, src);
   if (!fn) return ST_COMPILE;
   Lower L = {.f = f, .file = fn->file, .func = fn, .env = env_new(f, NULL)};
