@@ -33,7 +33,7 @@ from triton.runtime.jit import TensorWrapper  # noqa: E402
 import ditron  # noqa: E402
 
 PACKAGES = Path(torch.__file__).resolve().parents[1]
-SOURCES = PACKAGES.parents[3] / "corpus-src"  # packages of which only the sources are there
+SOURCES = PACKAGES.parents[3] / "corpus-src"  # packages of which only the sources are there; both paths without links
 HAVE_VLLM = (SOURCES / "vllm").is_dir()
 BOUNDS = {torch.float64: 1e-5, torch.float32: 1e-5, torch.float16: 2e-3, torch.bfloat16: 2e-2,
           torch.float8_e4m3fn: 1e-1, torch.float8_e5m2: 2e-1}
@@ -220,7 +220,7 @@ class Test:
         values = dict(bound.arguments)
         grid = grid(values) if callable(grid) else grid
         grid = (grid,) if isinstance(grid, int) else tuple(int(g) for g in grid)
-        path = inspect.getsourcefile(fn)
+        path = str(Path(inspect.getsourcefile(fn)).resolve())
         row = self.launches.setdefault((path, fn.__name__), {"ms": 0.0, "mib": 0.0, "launches": 0, "error": 0.0})
         if not self.shapes:
             self.shapes = [list(t.shape) for t in map(tensor_of, values.values()) if t is not None]
@@ -446,6 +446,9 @@ class Platform:
 
     def fp8_dtype(self):
         return torch.float8_e4m3fn
+
+    def get_device_name(self, device=0):
+        return Properties.name
 
     def __getattr__(self, name):
         return lambda *args, **kwargs: False
