@@ -114,7 +114,7 @@ IrValue *low_base(Low *l, const IrType *tile) {
     IrValue *src = d == PLACE_LANE ? l->lane : l->warp;
     for (uint32_t i = 0; i < n;) {
       uint32_t run = 1; // bits that stay neighbours
-      while (i + run < n && at[i] && at[i + run] == at[i] << run) run++;
+      while (i + run < n && bits_pow2(at[i]) && at[i + run] == at[i] << run) run++;
       if (!at[i]) {
         i++;
         continue;

@@ -2,6 +2,7 @@
 //
 //   low.c        the walk, control flow, elementwise and shape ops: tiles become registers
 //   low_mem.c    loads, stores, atomics of tiles; scalar accesses that happen once a program; moves through block memory
+//   low_lanes.c  moves within warps, by shuffles
 //   low_comb.c   reductions and scans: registers, then shuffles, then warps through block memory
 //   low_dot.c    products: the matrix unit, or multiply-adds on block memory
 #ifndef DITRON_LOW_H
@@ -86,8 +87,10 @@ void low_fetch(Low *l, const LowBuf *b, const IrType *tile, IrValue **regs);
 bool low_is_matrix(const IrType *tile, bool *transposed);
 void low_swizzle(LowBuf *b, const IrType *tile); // for ldmatrix without bank conflicts
 void low_fetch_matrix(Low *l, const LowBuf *b, const IrType *tile, bool transposed, IrValue **regs);
-// The registers of `to` from those of `from`: renumbered, or through block memory.
+// The registers of `to` from those of `from`: renumbered, by shuffles, or through block memory.
 void low_move(Low *l, const IrType *from, IrValue **regs, const IrType *to, IrValue **out);
+// By shuffles within warps; false, and nothing done: not possible, or dearer than block memory.
+bool low_move_lanes(Low *l, const IrType *from, IrValue **regs, const IrType *to, IrValue **out);
 // Several tiles at once, between two barriers; each gets its registers.
 void low_move_together(Low *l, IrOp *const *relayouts, uint32_t n);
 bool low_is_renumbering(Low *l, const IrOp *relayout); // no thread needs what another holds

@@ -179,6 +179,9 @@ static bool only_registers(const IrLayout *from, const IrLayout *to, uint32_t *o
 // Scratch for a tile on its way from one layout to another, in the order that the second is fetched best from.
 static LowBuf scratch_between(Low *l, const IrType *from, const IrType *to, int64_t offset, int64_t *end) {
   LowBuf b = low_scratch(l, low_elem(l, from), ir_type_elems(from), offset, end);
+  pass_remark(l->pass, l->b.loc,
+              "this value goes from one layout to another through %lld bytes of block memory",
+              (long long)ir_type_elems(from) * ir_dtypes[b.ptr->type->dtype].bytes);
   bool transposed;
   if (low_is_matrix(to, &transposed)) low_swizzle(&b, from);
   return b;
@@ -197,6 +200,7 @@ void low_move(Low *l, const IrType *from, IrValue **regs, const IrType *to, IrVa
     for (uint32_t r = 0; r < layout_regs(to->layout); r++) out[r] = regs[of[r]];
     return;
   }
+  if (low_move_lanes(l, from, regs, to, out)) return;
   int64_t end;
   const LowBuf b = scratch_between(l, from, to, 0, &end);
   low_barrier(l);
@@ -211,8 +215,19 @@ bool low_is_renumbering(Low *l, const IrOp *relayout) {
                         arena_array(l->arena, uint32_t, layout_regs(to->layout)));
 }
 
-void low_move_together(Low *l, IrOp *const *relayouts, uint32_t n) {
-  LowBuf *bufs = arena_array(l->arena, LowBuf, n);
+void low_move_together(Low *l, IrOp *const *all, uint32_t nall) {
+  LowBuf *bufs = arena_array(l->arena, LowBuf, nall);
+  IrOp **relayouts = arena_array(l->arena, IrOp *, nall);
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < nall; i++) {
+    IrValue *from = ir_operand(all[i], 0), *to = ir_result(all[i], 0),
+            **out = low_new_regs(l, low_layout(to));
+    if (low_move_lanes(l, from->type, low_regs(l, from), to->type, out))
+      low_set_regs(l, to, out);
+    else
+      relayouts[n++] = all[i];
+  }
+  if (!n) return;
   int64_t end = 0;
   for (uint32_t i = 0; i < n; i++)
     bufs[i] = scratch_between(l, ir_operand(relayouts[i], 0)->type, relayouts[i]->results[0].type, end, &end);
