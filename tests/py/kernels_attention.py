@@ -1,0 +1,206 @@
+"""Attention of the library: any strides, packed sequences, descriptors, backward in both ways, decoding from a cache. TIMEOUT: 300"""
+import numpy as np
+
+from _ditron import case, finish
+from _library import as_type, both, cdiv, pow2
+
+rng = np.random.default_rng(17)
+BOUND = {"f32": 1e-5, "f16": 3e-3, "bf16": 2e-2}
+
+
+def reference(q, k, v, scale, causal, dout=None, shift=None):
+    """One head: q [m, D], k, v [n, D] in float64. (out, lse) or (dq, dk, dv); a query that sees nothing gives 0 and -inf."""
+    m, n = len(q), len(k)
+    s = q @ k.T * scale
+    if causal:
+        s = np.where(np.arange(n)[None, :] <= np.arange(m)[:, None] + (n - m if shift is None else shift), s, -np.inf)
+    top = s.max(1, keepdims=True, initial=-np.inf)
+    e = np.exp(s - np.where(np.isinf(top), 0, top))
+    total = e.sum(1, keepdims=True)
+    p = e / np.where(total > 0, total, 1)
+    out = p @ v
+    with np.errstate(divide="ignore"):
+        lse = (top + np.log(total))[:, 0]
+    if dout is None:
+        return out, lse
+    ds = p * (dout @ v.T - (dout * out).sum(1, keepdims=True))
+    return ds @ k * scale, ds.T @ q * scale, p.T @ dout
+
+
+class Problem:
+    """Random q, k, v of batches of sequences, dense in [batch, heads, seq, D] or [batch, seq, heads, D], or packed."""
+
+    def __init__(self, lens_q, lens_k, heads, kv_heads, d, causal, dtype, layout):
+        self.heads, self.kv_heads, self.d, self.causal, self.dtype = heads, kv_heads, d, causal, dtype
+        self.lens_q, self.lens_k, self.layout, self.scale = lens_q, lens_k, layout, d ** -0.5
+        self.cu_q, self.cu_k = (np.cumsum([0, *x]).astype(np.int32) for x in (lens_q, lens_k))
+        self.q, self.k, self.v, self.dout = (self.tensor(self.spread(rng.standard_normal((sum(lens), h, d)), lens))
+                                             for lens, h in ((lens_q, heads), (lens_k, kv_heads), (lens_k, kv_heads), (lens_q, heads)))
+
+    def spread(self, rows, lens):
+        """[rows, heads, D] in this problem's layout."""
+        if self.layout == "packed":
+            return rows
+        x = rows.reshape(len(lens), lens[0], *rows.shape[1:])
+        return x.transpose(0, 2, 1, 3) if self.layout == "bhsd" else x
+
+    def rows(self, x, lens, heads):
+        """Back to [rows, heads, D] in float64."""
+        x = np.asarray(x, np.float64)
+        if self.layout == "packed":
+            return x
+        x = x.transpose(0, 2, 1, 3) if self.layout == "bhsd" else x
+        return x.reshape(sum(lens), heads, self.d)
+
+    def tensor(self, x):
+        return as_type(np.ascontiguousarray(x), self.dtype)
+
+    def like(self, t, fill=0.0, dtype=None):
+        return as_type(np.full(t[0].shape, fill), dtype or self.dtype)[1]
+
+    def strides(self, heads, seq):
+        """(batch, head, row)"""
+        d = self.d
+        return {"packed": (0, d, heads * d), "bhsd": (heads * seq * d, seq * d, d), "bshd": (seq * heads * d, d, heads * d)}[self.layout]
+
+    def per_row(self, parts):
+        """What kernels store a head and row: [batch, heads, seq], packed [heads, rows]."""
+        if self.layout == "packed":
+            return np.concatenate(parts, axis=1)
+        return np.stack(parts)
+
+    def references(self, backward=False):
+        group = self.heads // self.kv_heads
+        q, k, v = self.rows(self.q[0], self.lens_q, self.heads), *(self.rows(x[0], self.lens_k, self.kv_heads) for x in (self.k, self.v))
+        dout = self.rows(self.dout[0], self.lens_q, self.heads)
+        out, lse, delta = np.zeros_like(q), [], []
+        dq, dk, dv = np.zeros_like(q), np.zeros_like(k), np.zeros_like(k)
+        for b in range(len(self.lens_q)):
+            mine, keys = slice(self.cu_q[b], self.cu_q[b + 1]), slice(self.cu_k[b], self.cu_k[b + 1])
+            lse_b = np.zeros((self.heads, self.lens_q[b]))
+            for h in range(self.heads):
+                one = q[mine, h], k[keys, h // group], v[keys, h // group], self.scale, self.causal
+                out[mine, h], lse_b[h] = reference(*one)
+                if backward:
+                    gq, gk, gv = reference(*one, dout[mine, h])
+                    dq[mine, h] = gq
+                    dk[keys, h // group] += gk
+                    dv[keys, h // group] += gv
+            lse.append(lse_b)
+            delta.append((dout[mine] * out[mine]).sum(-1).T)
+        lay = lambda x, lens: self.spread(x, lens)  # noqa: E731
+        if backward:
+            return (lay(out, self.lens_q), self.per_row(lse), self.per_row(delta), lay(dq, self.lens_q), lay(dk, self.lens_k), lay(dv, self.lens_k))
+        return lay(out, self.lens_q), self.per_row(lse)
+
+    def values(self):
+        packed = self.layout == "packed"
+        sq, sk = (max(x, default=0) for x in (self.lens_q, self.lens_k))
+        qb, qh, qr = self.strides(self.heads, sq)
+        kb, kh, kr = self.strides(self.kv_heads, sk)
+        return dict(q_ptr=self.q[1], k_ptr=self.k[1], v_ptr=self.v[1], cu_q_ptr=self.cu_q if packed else "None",
+                    cu_k_ptr=self.cu_k if packed else "None", scale=float(self.scale), seq_q=sq, seq_k=sk, rows_q=sum(self.lens_q),
+                    q_batch=qb, q_head=qh, q_row=qr, k_batch=kb, k_head=kh, k_row=kr, heads=self.heads, kv_heads=self.kv_heads,
+                    HEAD_DIM=self.d, CAUSAL=self.causal)
+
+
+def finite(x):
+    """Where queries see nothing, lse is compared as a large negative number: norms need finite ones."""
+    return np.where(np.isinf(x), -1e4, x)
+
+
+def forward(lens_q, lens_k, heads, kv_heads, d, causal, dtype="f32", layout="packed", blocks=(32, 16)):
+    p = Problem(lens_q, lens_k, heads, kv_heads, d, causal, dtype, layout)
+    out, lse = p.references()
+    values = dict(p.values(), out_ptr=p.like(p.q, 5.0), lse_ptr=np.full(lse.shape, np.nan, np.float32), BLOCK_M=blocks[0], BLOCK_N=blocks[1])
+    seen_everything = not np.isinf(lse).any()
+    got = both("attention_varlen.py:attention_varlen_kernel", [cdiv(max(lens_q), blocks[0]), len(lens_q) * heads], values,
+               ["out_ptr", "lse_ptr"], dict(out_ptr=out, **(dict(lse_ptr=lse) if seen_everything else {})), BOUND[dtype])
+    for mode, result in got.items():
+        np.testing.assert_array_equal(np.isinf(result["lse_ptr"]), np.isinf(lse), err_msg=mode)
+        np.testing.assert_allclose(finite(result["lse_ptr"]), finite(lse), rtol=1e-3, atol=1e-2, err_msg=mode)
+
+
+def backward(lens_q, lens_k, heads, kv_heads, d, causal, dtype="f32", layout="packed", blocks=(32, 32)):
+    p = Problem(lens_q, lens_k, heads, kv_heads, d, causal, dtype, layout)
+    out, lse, delta, dq, dk, dv = p.references(backward=True)
+    bm, bn = blocks
+    common = p.values()
+    out_arg = as_type(np.ascontiguousarray(out), "f32")[1]
+    grid_q, grid_k = [cdiv(max(lens_q), bm), len(lens_q) * heads], [cdiv(max(lens_k), bn), len(lens_k) * kv_heads]
+    dout_arg = p.dout[1]
+    f32 = np.float32
+    both("attention_backward.py:attention_delta_kernel", grid_q,
+         dict({n: common[n] for n in ("cu_q_ptr", "seq_q", "rows_q", "q_batch", "q_head", "q_row", "heads", "HEAD_DIM")}, out_ptr=out_arg,
+              dout_ptr=dout_arg, delta_ptr=np.zeros(delta.shape, f32), BLOCK_M=bm), ["delta_ptr"], dict(delta_ptr=delta), 1e-5)
+    common.update(dout_ptr=dout_arg, lse_ptr=np.ascontiguousarray(lse, f32), delta_ptr=np.ascontiguousarray(delta, f32), BLOCK_M=bm, BLOCK_N=bn)
+    name = "attention_backward.py:attention_backward_kv_kernel"
+    kv = dict(common, dk_ptr=p.like(p.k, 7.0), dv_ptr=p.like(p.k, 7.0))
+    both(name, grid_k, dict(kv, dq_sum_ptr="None"), ["dk_ptr", "dv_ptr"], dict(dk_ptr=dk, dv_ptr=dv), BOUND[dtype])
+    both(name, grid_k, dict(kv, dq_sum_ptr=p.like(p.q, 0.0, "f32")), ["dk_ptr", "dv_ptr", "dq_sum_ptr"],
+         dict(dk_ptr=dk, dv_ptr=dv, dq_sum_ptr=dq), BOUND[dtype])
+    both("attention_backward.py:attention_backward_q_kernel", grid_q, dict(common, dq_ptr=p.like(p.q, 7.0)), ["dq_ptr"], dict(dq_ptr=dq),
+         BOUND[dtype])
+
+
+def descriptor(batch, heads, kv_heads, sq, sk, d, causal, dtype="f32", blocks=(32, 16)):
+    q64, q = as_type(rng.standard_normal((batch * heads, sq, d)), dtype)
+    (k64, k), (v64, v) = (as_type(rng.standard_normal((batch * kv_heads, sk, d)), dtype) for _ in range(2))
+    at = [b * kv_heads + h // (heads // kv_heads) for b in range(batch) for h in range(heads)]
+    both_of = [reference(q64[i], k64[j], v64[j], d ** -0.5, causal, shift=0) for i, j in enumerate(at)]
+    bm, bn = blocks
+    desc = lambda x, rows: ("desc", x[0], (1, rows, d), x[1])  # noqa: E731
+    both("attention_descriptor.py:attention_descriptor_kernel", [cdiv(sq, bm), batch * heads],
+         dict(q_desc=desc(q, bm), k_desc=desc(k, bn), v_desc=desc(v, bn), out_desc=desc(as_type(np.zeros_like(q64), dtype)[1], bm),
+              lse_ptr=np.zeros((batch * heads, sq), np.float32), scale=float(d ** -0.5), seq_q=sq, seq_k=sk, heads=heads, kv_heads=kv_heads,
+              HEAD_DIM=d, BLOCK_M=bm, BLOCK_N=bn, CAUSAL=causal), ["out_desc", "lse_ptr"],
+         dict(out_desc=np.stack([o for o, _ in both_of]), lse_ptr=np.stack([x for _, x in both_of])), BOUND[dtype])
+
+
+def decode(lens, heads, kv_heads, d, page=0, splits=4, block_n=16, dtype="f32"):
+    batch = len(lens)
+    q64, q = as_type(rng.standard_normal((batch, heads, d)), dtype)
+    per_seq = cdiv(max(lens), page) if page else 1
+    size = page or max(lens)
+    pages = batch * per_seq + 1
+    (k64, k), (v64, v) = (as_type(rng.standard_normal((pages, size, kv_heads, d)), dtype) for _ in range(2))
+    table = rng.permutation(pages)[:batch * per_seq].reshape(batch, per_seq).astype(np.int32) if page else np.arange(batch)[:, None]
+    group = heads // kv_heads
+    out, lse = np.zeros((batch, heads, d)), np.zeros((batch, heads))
+    for b, n in enumerate(lens):
+        keys, vals = (x[table[b]].reshape(-1, kv_heads, d)[:n] for x in (k64, v64))
+        for h in range(heads):
+            o, s = reference(q64[b, h][None], keys[:, h // group], vals[:, h // group], d ** -0.5, False)
+            out[b, h], lse[b, h] = o[0], s[0]
+    got = both("decode.py:decode_split_kernel", [splits, kv_heads, batch],
+               dict(q_ptr=q, k_ptr=k, v_ptr=v, partial_ptr=np.full((batch, heads, splits, d), np.nan, np.float32),
+                    partial_lse_ptr=np.full((batch, heads, splits), np.nan, np.float32), block_table_ptr=table if page else "None",
+                    seq_lens_ptr=np.asarray(lens, np.int32), scale=float(d ** -0.5), table_stride=per_seq, q_batch=heads * d, q_head=d,
+                    k_page=size * kv_heads * d, k_row=kv_heads * d, k_head=d, heads=heads, kv_heads=kv_heads, HEAD_DIM=d,
+                    GROUP=pow2(group), PAGE=page, BLOCK_N=block_n, SPLITS=splits), ["partial_ptr", "partial_lse_ptr"], {}, 0)
+    for result in got.values():
+        after = both("decode.py:decode_combine_kernel", [batch * heads],
+                     dict(partial_ptr=result["partial_ptr"], partial_lse_ptr=result["partial_lse_ptr"],
+                          out_ptr=as_type(np.full((batch, heads, d), 3.0), dtype)[1], lse_ptr=np.zeros((batch, heads), np.float32), HEAD_DIM=d,
+                          SPLITS=splits), ["out_ptr", "lse_ptr"], dict(out_ptr=out), BOUND[dtype])
+        for mode, last in after.items():
+            np.testing.assert_allclose(finite(last["lse_ptr"]), finite(lse), rtol=1e-3, atol=1e-2, err_msg=mode)
+
+
+case("forward dense bhsd", forward, [40, 40], [50, 50], 2, 1, 16, False, layout="bhsd")
+case("forward dense bshd causal f16", forward, [70], [70], 4, 2, 32, True, "f16", "bshd")
+case("forward causal, more queries than keys", forward, [50], [20], 1, 1, 16, True, layout="bhsd")
+case("forward packed 33, 1, 0, 64", forward, [33, 1, 0, 64], [40, 70, 5, 64], 2, 1, 16, False)
+case("forward packed causal bf16", forward, [1, 45, 32], [65, 45, 0], 2, 2, 16, True, "bf16")
+case("descriptor full", descriptor, 2, 2, 1, 40, 50, 16, False)
+case("descriptor causal, f16", descriptor, 1, 4, 2, 65, 65, 32, True, "f16")
+case("descriptor causal, fewer keys", descriptor, 1, 1, 1, 70, 33, 16, True)
+case("backward dense", backward, [40, 40], [50, 50], 2, 1, 16, False, layout="bhsd")
+case("backward causal bshd, f16", backward, [70], [70], 4, 2, 32, True, "f16", "bshd")
+case("backward packed causal", backward, [33, 1, 0, 64], [33, 40, 5, 30], 2, 1, 16, True, blocks=(16, 32))
+case("backward packed, bf16", backward, [20, 65], [70, 33], 1, 1, 16, False, "bf16", blocks=(32, 16))
+case("decode one long cache", decode, [70, 33], 4, 2, 16)
+case("decode pages of 16, empty sequence", decode, [50, 0, 1], 4, 1, 32, page=16, dtype="f16")
+case("decode pages of 5", decode, [23, 64], 2, 2, 16, page=5, splits=2, dtype="bf16")
+case("decode pages of 32, one split", decode, [33], 20, 1, 16, page=32, splits=1)
+finish()
