@@ -134,7 +134,7 @@ FAKE_CUDA := $(B)/tests/libcuda_fake.so
 $(FAKE_CUDA): $(MODE)/obj/tests/fake/cuda.o
 	@mkdir -p $(@D)
 	$(call say,LD) $(LINK) -shared -o $@ $^ $(BASE_LIBS)
-$(B)/tests/rt_cuda $(B)/tests/api_cuda: | $(FAKE_CUDA)
+$(B)/tests/rt_cuda $(B)/tests/rt_cuda_map $(B)/tests/api_cuda: | $(FAKE_CUDA)
 .SECONDEXPANSION:
 $(UNITS): $(B)/tests/%: $(MODE)/obj/tests/unit/%.o $(call obj,$(HARNESS_SRC)) $$(call unit_objs,$$(call unit_room,$$*))
 	@mkdir -p $(@D)

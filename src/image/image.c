@@ -3,7 +3,8 @@
 
 static const char MAGIC[8] = "DTKIMAGE";
 static const char WHAT[] = "kernel image";
-enum { FORMAT = 2 };
+static const char TOO_MANY_MAPS[] = "a kernel has too many tensor maps";
+enum { FORMAT = 3 };
 
 const struct ImageDtypeInfo image_dtypes[IMAGE_NDTYPES] = {
     [IMAGE_I1] = {"i1", 1, 1},    [IMAGE_I8] = {"i8", 8, 1},         [IMAGE_I16] = {"i16", 16, 2},
@@ -54,7 +55,7 @@ static void put_arg(ImageWriter *w, const ImageArg *a) {
   image_put_u64(w, (uint64_t)a->value);
 }
 
-static bool get_bool(ImageReader *r) {
+bool image_get_bool(ImageReader *r) {
   const uint32_t x = image_get_u8(r);
   if (x > 1) image_bad(r, "a yes or no is neither");
   return x == 1;
@@ -65,7 +66,7 @@ static void get_arg(ImageReader *r, ImageArg *a, uint32_t args_bytes) {
   a->kind = (ImageArgKind)image_get_below(r, IMAGE_ARG_FIXED + 1, "an argument is of an unknown kind");
   a->bits = image_get_u32(r);
   a->dtype = image_get_below(r, IMAGE_NDTYPES, "an argument is of an unknown type");
-  a->is_unsigned = get_bool(r);
+  a->is_unsigned = image_get_bool(r);
   a->divisible = image_get_u32(r);
   a->rank = image_get_u32(r);
   for (int i = 0; i < 5; i++) a->block[i] = (int32_t)image_get_u32(r);
@@ -76,7 +77,7 @@ static void get_arg(ImageReader *r, ImageArg *a, uint32_t args_bytes) {
 }
 
 // ---- variants and kernels ----------------------------------------------------------------------
-enum { VARIANT_MIN = 4 + 4 + 4 + 4 + 2 * 4 + 8 + 4 * 4 + 3 * 4 + 8 + 4 + 1 };
+enum { VARIANT_MIN = 4 + 4 + 4 + 4 + 2 * 4 + 8 + 4 * 4 + 3 * 4 + 8 + 4 + 1 + 4 };
 static void put_variant(ImageWriter *w, const ImageVariant *v) {
   image_put_str(w, v->entry);
   image_put_str(w, v->guard_text);
@@ -94,6 +95,8 @@ static void put_variant(ImageWriter *w, const ImageVariant *v) {
   image_put_u64(w, v->workspace_bytes);
   image_put_u32(w, v->wait);
   image_put_u8(w, v->has_waits);
+  image_put_u32(w, v->nmaps);
+  for (uint32_t i = 0; i < v->nmaps; i++) image_put_map(w, &v->maps[i]);
 }
 
 static void get_variant(ImageReader *r, ImageVariant *v) {
@@ -113,7 +116,12 @@ static void get_variant(ImageReader *r, ImageVariant *v) {
   for (int i = 0; i < 3; i++) v->cluster[i] = image_get_u32(r);
   v->workspace_bytes = image_get_u64(r);
   v->wait = (ImageWait)image_get_below(r, IMAGE_WAIT_MUTUAL + 1, "a kernel is of an unknown wait class");
-  v->has_waits = get_bool(r);
+  v->has_waits = image_get_bool(r);
+  v->nmaps = image_get_count(r, IMAGE_MAP_MIN);
+  if (v->nmaps > IMAGE_MAPS_MAX) image_bad(r, TOO_MANY_MAPS);
+  if (r->bad) return;
+  v->maps = arena_array(r->arena, ImageMap, v->nmaps);
+  for (uint32_t i = 0; i < v->nmaps; i++) image_get_map(r, v, &v->maps[i]);
 }
 
 static bool same_args(const ImageVariant *a, const ImageVariant *b) {
@@ -174,6 +182,11 @@ static const char *image_fault(const Image *im) {
         const char *fault = arg_fault(&variant->args[i], variant->args_bytes);
         if (fault) return fault;
       }
+      if (variant->nmaps > IMAGE_MAPS_MAX) return TOO_MANY_MAPS;
+      for (uint32_t i = 0; i < variant->nmaps; i++) {
+        const char *fault = image_map_fault(variant, &variant->maps[i]);
+        if (fault) return fault;
+      }
     }
     const char *fault = kernel_fault(kernel);
     if (fault) return fault;
@@ -228,9 +241,9 @@ Status image_read(Arena *a, const void *bytes, size_t n, Image **out, Diags *d) 
   im->nsites = image_get_count(&r, SITE_MIN);
   im->sites = arena_array(a, ImageSite, im->nsites);
   for (uint32_t i = 0; i < im->nsites; i++) get_site(&r, &im->sites[i]);
-  im->is_text = get_bool(&r);
+  im->is_text = image_get_bool(&r);
   im->sm = image_get_u32(&r);
-  im->sm_exact = get_bool(&r);
+  im->sm_exact = image_get_bool(&r);
   im->code = image_get_blob(&r, &im->code_bytes);
   if (!r.bad && im->is_text && (!im->code_bytes || ((const char *)im->code)[im->code_bytes - 1]))
     image_bad(&r, "its code should be a text but has no end");

@@ -9,7 +9,7 @@
 
 #include "base/base.h"
 
-#define IMAGE_ABI 3u
+#define IMAGE_ABI 4u
 
 // ---- 1. launch ABI -----------------------------------------------------------------------------------------------
 // Peers' views of one collective allocation or registered buffer. symm_at(p, r) = p - base + peer_base[r].
@@ -107,9 +107,10 @@ struct AbiInstance {
 typedef void (*AbiCpuEntry)(const void *args, AbiInstance *inst);
 
 // GPU kernels: the arguments lie packed as the image says (ImageArg.offset, each aligned to its size, a descriptor to 8);
-// behind them, at ImageVariant.args_bytes, one hidden argument of 8 bytes: the device's address of the AbiRank. So a launch
-// passes args_bytes + 8 bytes (CU_LAUNCH_PARAM_BUFFER_POINTER), or a pointer to each argument that is not fixed, in order, then
-// one to the hidden one. Grid: as the user says. Block: num_warps * lanes threads along x. Dynamic shared memory: shared_bytes.
+// behind them, at ImageVariant.args_bytes, one hidden argument of 8 bytes: the device's address of the AbiRank; behind that,
+// from the next multiple of IMAGE_MAP_ALIGN on, the variant's tensor maps, IMAGE_MAP_BYTES each (image_launch_bytes says where
+// all ends). So a launch passes these bytes (CU_LAUNCH_PARAM_BUFFER_POINTER), or a pointer to each argument that is not fixed, in
+// order, then one to the hidden one, then one to each map. Grid: as the user says. Block: num_warps * lanes threads along x. Dynamic shared memory: shared_bytes.
 
 // ---- 2. image ------------------------------------------------------------------------------------------------------
 typedef enum ImageTarget { IMAGE_X86_64, IMAGE_NVPTX, IMAGE_AMDGPU } ImageTarget;
@@ -175,7 +176,62 @@ typedef enum ImageWait {
   IMAGE_WAIT_MUTUAL
 } ImageWait;
 
-// One kernel: variants are tried in order, the first whose guards (ImageArg.divisible) hold is launched.
+// Tensor maps: what the tensor memory accelerator of a GPU is told about a tensor, made by the host for each launch. What of it
+// depends on the launch's arguments is computed by recipes: postfix programs on 64-bit integers that wrap.
+typedef enum ImageStepOp {
+  IMAGE_STEP_CONST,  // pushes `value`
+  IMAGE_STEP_ARG,    // pushes argument `arg`: an integer, sign-extended from its width, or an address
+  IMAGE_STEP_BASE,   // pushes of the descriptor argument `arg` its address,
+  IMAGE_STEP_DIM,    // its size along axis `value`,
+  IMAGE_STEP_STRIDE, // its stride along axis `value`
+  IMAGE_STEP_SEXT,   // the top, sign-extended from its `value` low bits
+  IMAGE_STEP_ZEXT,   // the top, its upper bits cleared
+  IMAGE_STEP_ADD,    // from here on two operands, the upper one the right
+  IMAGE_STEP_SUB,
+  IMAGE_STEP_MUL,
+  IMAGE_STEP_DIV_S, // by zero: 0
+  IMAGE_STEP_DIV_U,
+  IMAGE_STEP_REM_S,
+  IMAGE_STEP_REM_U,
+  IMAGE_STEP_MIN_S,
+  IMAGE_STEP_MAX_S,
+  IMAGE_STEP_MIN_U,
+  IMAGE_STEP_MAX_U,
+  IMAGE_STEP_AND,
+  IMAGE_STEP_OR,
+  IMAGE_STEP_XOR,
+  IMAGE_STEP_SHL, // by 64 or more: 0, or the sign
+  IMAGE_STEP_SHR_S,
+  IMAGE_STEP_SHR_U,
+  IMAGE_NSTEPS
+} ImageStepOp;
+typedef struct ImageStep {
+  ImageStepOp op;
+  uint32_t arg;
+  int64_t value;
+} ImageStep;
+enum { IMAGE_RECIPE_MAX = 256, IMAGE_RECIPE_DEPTH = 16 }; // steps of a recipe; values on its stack
+typedef struct ImageRecipe {
+  const ImageStep *steps;
+  uint32_t n;
+} ImageRecipe;
+enum { IMAGE_MAP_RANK = 5, IMAGE_MAP_BYTES = 128, IMAGE_MAP_ALIGN = 64, IMAGE_MAPS_MAX = 24 };
+typedef struct ImageMap {
+  const char *name;             // of the descriptor, for people
+  uint32_t dtype;               // ImageDtype
+  uint32_t rank;                // axes, the last one contiguous
+  uint32_t box[IMAGE_MAP_RANK]; // elements that one copy moves
+  uint32_t swizzle;             // of the box in block memory: 0, 32, 64 or 128 bytes
+  bool pad_nan;                 // reads outside give NaN, else 0
+  bool writes;                  // something is stored through it
+  ImageRecipe base, sizes[IMAGE_MAP_RANK], strides[IMAGE_MAP_RANK]; // elements
+} ImageMap;
+typedef struct ImageMapNumbers { // what the recipes gave for one launch
+  uint64_t base;
+  int64_t sizes[IMAGE_MAP_RANK], strides[IMAGE_MAP_RANK];
+} ImageMapNumbers;
+
+// One kernel: variants are tried in order, the first whose guards (ImageArg.divisible, and what maps ask for) hold is launched.
 typedef struct ImageVariant {
   const char *entry;      // symbol in code
   const char *guard_text; // for --explain
@@ -189,6 +245,8 @@ typedef struct ImageVariant {
   uint64_t workspace_bytes; // global memory of one instance
   ImageWait wait;
   bool has_waits; // any wait, barrier across warps or team barrier inside: instances need fibers
+  ImageMap *maps; // GPU: in the order of the hidden parameters
+  uint32_t nmaps;
 } ImageVariant;
 typedef struct ImageKernel {
   const char *name;
@@ -212,6 +270,18 @@ typedef struct Image {
   uint32_t nsites;
   const char *source_name;
 } Image;
+// Bytes of a launch's packed arguments, hidden ones included; where map i lies among them.
+uint32_t image_launch_bytes(const ImageVariant *v);
+uint32_t image_map_offset(const ImageVariant *v, uint32_t i);
+// What is wrong with a map's constant part or its recipes, or NULL. Images that are written or were read have none such.
+const char *image_map_fault(const ImageVariant *v, const ImageMap *m);
+// Runs the recipes of a sound map over the packed arguments.
+void image_map_eval(const ImageVariant *v, const ImageMap *m, const void *packed, ImageMapNumbers *out);
+// May the accelerator be told these numbers? Else `why` gets a clause for people: "its base must ...".
+bool image_map_fits(const ImageMap *m, const ImageMapNumbers *n, char *why, size_t cap);
+// Without elements: every read is padding, no write happens. What the accelerator is told then is the caller's.
+bool image_map_empty(const ImageMap *m, const ImageMapNumbers *n);
+
 // Deterministic bytes: equal images give equal bytes.
 Status image_write(const Image *im, Arena *a, void **bytes, size_t *n, Diags *d);
 // Everything is copied into the arena. Truncated, damaged, hostile or foreign bytes give ST_CORRUPT or ST_VERSION and one

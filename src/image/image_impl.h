@@ -34,6 +34,12 @@ uint32_t image_get_below(ImageReader *r, uint32_t limit, const char *bad); // u3
 uint32_t image_get_count(ImageReader *r, size_t each);
 void image_bad(ImageReader *r, const char *why);
 
+// ---- map.c
+enum { IMAGE_MAP_MIN = 4 + 4 * 4 + 4 * IMAGE_MAP_RANK + 2 + 4 * (1 + 2 * IMAGE_MAP_RANK) };
+void image_put_map(ImageWriter *w, const ImageMap *m);
+void image_get_map(ImageReader *r, const ImageVariant *v, ImageMap *m);
+bool image_get_bool(ImageReader *r);
+
 // The envelope that images and packs share:
 //     0  magic[8]   8  u32 format   12  u32 abi   16  u64 payload bytes   24  u64 hash of bytes 0..23 and payload   32  payload
 enum { IMAGE_HEADER = 32 };

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 
 enum {
-  MOST_ARGS_BYTES = 4096 - 8, // the hidden one takes the rest of what every driver accepts
-  FREE_SHARED = 48 << 10,     // more has to be asked for
+  MOST_BYTES = 4096,      // of arguments, hidden ones included: what every driver accepts
+  FREE_SHARED = 48 << 10, // more has to be asked for
   MOST_X = INT32_MAX,
   MOST_YZ = 65535,
   PORTABLE_CLUSTER = 8
@@ -21,6 +21,7 @@ typedef struct CudaFunction {
   CuFunction function;
   CuLaunch launch; // all but grid and stream
   CuAttribute cluster;
+  CudaMaps *maps; // NULL: none
 } CudaFunction;
 
 typedef struct CudaKernel {
@@ -225,9 +226,12 @@ static Status check_machine(const RtKernel *k, RtError *e) {
       return rt_fail(e, ST_CORRUPT,
                      "the arguments of kernel '%s' take %u bytes, which is not a multiple of 8",
                      k->info->name, v->args_bytes);
-    if (v->args_bytes > MOST_ARGS_BYTES)
-      return rt_fail(e, ST_LIMIT, "the arguments of kernel '%s' take %u bytes; %d is the most", k->info->name,
-                     v->args_bytes, MOST_ARGS_BYTES);
+    if (v->args_bytes > MOST_BYTES || image_launch_bytes(v) > MOST_BYTES)
+      return rt_fail(
+          e, ST_LIMIT,
+          "the arguments of kernel '%s' take %u bytes, its tensor maps and what is hidden included; %d "
+          "is the most",
+          k->info->name, v->args_bytes > MOST_BYTES ? v->args_bytes : image_launch_bytes(v), MOST_BYTES);
   }
   return ST_OK;
 }
@@ -265,7 +269,7 @@ static Status prepare(const RtKernel *k, const ImageVariant *v, CudaFunction *f,
   return rt_cuda_check(k->rank, s, e, "preparing kernel '%s'", name);
 }
 
-static Status load_variant(const RtKernel *k, CudaKernel *ck, uint32_t i, RtError *e) {
+static Status load_variant(RtKernel *k, CudaKernel *ck, uint32_t i, RtError *e) {
   const ImageVariant *v = &k->info->variants[i];
   CudaFunction *f = &ck->functions[i];
   const CuStatus s = cuda_rank(k->rank)->cu->ModuleGetFunction(&f->function, ck->module->module, v->entry);
@@ -278,7 +282,8 @@ static Status load_variant(const RtKernel *k, CudaKernel *ck, uint32_t i, RtErro
     f->launch.attributes = &f->cluster;
     f->launch.nattributes = 1;
   }
-  return prepare(k, v, f, e);
+  const Status st = v->nmaps ? rt_cuda_maps_open(k, v, &f->maps, e) : ST_OK;
+  return st == ST_OK ? prepare(k, v, f, e) : st;
 }
 
 static Status load_here(RtKernel *k, CudaKernel *ck, RtError *e) { // the context is current
@@ -363,9 +368,13 @@ Status rt_cuda_launch(RtKernel *k, RtStream *s, uint32_t variant, const uint32_t
   const ImageVariant *v = &k->info->variants[variant];
   CudaStream *cs = cuda_stream(s);
   if (!grid_fits(v, grid)) return fail_grid(k, v, grid, e);
-  _Alignas(16) char packed[MOST_ARGS_BYTES + 16];
+  _Alignas(64) char packed[MOST_BYTES + 64];
   pack(v, args, ck->record, packed);
-  size_t bytes = v->args_bytes + sizeof ck->record;
+  if (f->maps) {
+    const Status made = rt_cuda_maps_put(k, f->maps, packed, e);
+    if (made != ST_OK) return made;
+  }
+  size_t bytes = image_launch_bytes(v);
   void *extra[] = {(void *)CU_EXTRA_BUFFER, packed, (void *)CU_EXTRA_BYTES, &bytes, (void *)CU_EXTRA_END};
   CuLaunch l = f->launch;
   memcpy(l.grid, grid, sizeof l.grid);

@@ -104,6 +104,7 @@ static void stop(RtRank *r) {
       cu->MemFreeHost(slab->reports);
       free(slab);
     }
+    rt_cuda_maps_drop(cr);
     if (cr->setup) cu->StreamDestroy(cr->setup);
     rt_cuda_leave(cr, before == cr->context ? NULL : before);
     cu->PrimaryCtxRelease(cr->device);

@@ -99,6 +99,23 @@ typedef struct CuLaunch { // CUlaunchConfig
 _Static_assert(sizeof(CuAttribute) == 72 && sizeof(CuLaunch) == 56 && sizeof(CuCopy2D) == 128,
                "as the driver lays them out");
 
+typedef struct CuTensorMap { // CUtensorMap
+  _Alignas(64) uint64_t opaque[16];
+} CuTensorMap;
+enum { // what a map is made with
+  CU_TENSOR_U8 = 0,
+  CU_TENSOR_U16,
+  CU_TENSOR_U32,
+  CU_TENSOR_I32,
+  CU_TENSOR_U64,
+  CU_TENSOR_I64,
+  CU_TENSOR_F16,
+  CU_TENSOR_F32,
+  CU_TENSOR_F64,
+  CU_TENSOR_BF16,
+};
+enum { CU_TENSOR_PROMOTE_256 = 3 };
+
 typedef struct Cuda {
   void *lib;
   Status status; // not ST_OK: this machine has no such devices, and why
@@ -150,6 +167,7 @@ typedef struct CudaRank {
   CudaSlab *slabs;
   CudaModule *modules;
   CudaName *names;
+  CuPtr empty;       // what maps of tensors without elements point at (cuda_map.c); 0: not needed so far
   _Atomic bool lost; // a kernel broke the context
 } CudaRank;
 
@@ -182,6 +200,13 @@ void rt_cuda_harvest(RtRank *r);
 // Copies to or from the device, done when it returns.
 CuStatus rt_cuda_copy_now(CudaRank *cr, CuPtr dst, CuPtr src, size_t bytes);
 CuStatus rt_cuda_show_records(RtRank *r); // the rank's segments have changed
+
+// Tensor maps of one variant and the latest that were made, found again by the arguments that they are made of.
+typedef struct CudaMaps CudaMaps;
+Status rt_cuda_maps_open(RtKernel *k, const ImageVariant *v, CudaMaps **out, RtError *e);
+// Puts the maps for these packed arguments behind them, where the variant says. ST_INVALID: the accelerator cannot be told so.
+Status rt_cuda_maps_put(const RtKernel *k, CudaMaps *m, char *packed, RtError *e);
+void rt_cuda_maps_drop(CudaRank *cr);
 
 Status rt_cuda_kernel_load(RtKernel *k, Diags *d, RtError *e);
 void rt_cuda_kernel_unload(RtKernel *k);

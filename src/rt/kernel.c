@@ -105,6 +105,12 @@ static const ImageArg *refused(const ImageVariant *v, const RtArg *args) {
   return NULL;
 }
 
+// The first variant from `at` on that the arguments' own guards let pass; nvariants: none.
+static uint32_t next_variant(const ImageKernel *info, uint32_t at, const RtArg *args) {
+  while (at < info->nvariants && refused(&info->variants[at], args)) at++;
+  return at;
+}
+
 static Status fail_guards(const RtKernel *k, const RtArg *args, RtError *e) {
   char list[1024];
   RtText t = {list, 0, sizeof list};
@@ -150,10 +156,15 @@ Status rt_launch(RtKernel *k, RtStream *s, const uint32_t grid[3], const RtArg *
       return rt_fail(e, ST_INVALID, "argument '%s' of kernel '%s' is NULL, but must be a tensor descriptor",
                      info->variants[0].args[i].name, info->name);
   }
-  uint32_t at = 0;
-  while (at < info->nvariants && refused(&info->variants[at], args)) at++;
+  uint32_t at = next_variant(info, 0, args);
   if (at == info->nvariants) return fail_guards(k, args, e);
   if (!n) return ST_OK;
   if (rt_aborted(r->team)) return rt_team_failure(r->team, e);
-  return r->team->driver->launch(k, s, at, grid, args, e);
+  for (;;) {
+    const Status st = r->team->driver->launch(k, s, at, grid, args, e);
+    if (st != ST_INVALID || !info->variants[at].nmaps) return st;
+    const uint32_t next = next_variant(info, at + 1, args); // whose maps may be told what these may not
+    if (next == info->nvariants) return st;
+    at = next;
+  }
 }

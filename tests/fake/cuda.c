@@ -377,6 +377,40 @@ CuStatus fake_FuncLoad(CuFunction f) {
   g.function_loads++;
   return CU_OK;
 }
+// Refuses what the driver's documentation says it refuses.
+CuStatus fake_TensorMapEncodeTiled(CuTensorMap *m, int type, uint32_t rank, void *base, const uint64_t *sizes,
+                                   const uint64_t *strides, const uint32_t *box, const uint32_t *steps,
+                                   int interleave, int swizzle, int promotion, int fill) {
+  static const uint8_t bytes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2};
+  _Static_assert(sizeof(FakeMap) <= sizeof *m, "a map holds its numbers");
+  BEGIN("TensorMapEncodeTiled", 0);
+  if ((uintptr_t)m % 64 || type < 0 || type >= (int)sizeof bytes || rank < 1 || rank > 5 || interleave)
+    return CU_INVALID_VALUE;
+  if (!base || (uintptr_t)base % 16 || swizzle < 0 || swizzle > 3 || promotion < 0 || promotion > 3 ||
+      fill < 0 || fill > 1 || (fill && type < CU_TENSOR_F16))
+    return CU_INVALID_VALUE;
+  FakeMap f = {.base = (uintptr_t)base,
+               .type = (uint8_t)type,
+               .rank = (uint8_t)rank,
+               .swizzle = (uint8_t)swizzle,
+               .promotion = (uint8_t)promotion,
+               .nan = (uint8_t)fill,
+               .is_map = 1};
+  for (uint32_t i = 0; i < rank; i++) {
+    if (sizes[i] < 1 || sizes[i] > 1ull << 32 || box[i] < 1 || box[i] > 256 || steps[i] != 1)
+      return CU_INVALID_VALUE;
+    if (i && (strides[i - 1] % 16 || strides[i - 1] >= 1ull << 40)) return CU_INVALID_VALUE;
+    f.sizes[i] = sizes[i];
+    f.box[i] = box[i];
+    if (i) f.strides[i - 1] = strides[i - 1];
+  }
+  const uint32_t row = box[0] * bytes[type];
+  if (row % 16 || (swizzle && row > 16u << swizzle)) return CU_INVALID_VALUE;
+  memset(m, 0, sizeof *m);
+  memcpy(m, &f, sizeof f);
+  g.maps++;
+  return CU_OK;
+}
 CuStatus fake_LaunchKernelEx(const CuLaunch *l, CuFunction f, void **params, void **extra) {
   BEGIN("LaunchKernelEx", 1);
   if (!stream_ok(l->stream)) return BAD_HANDLE;

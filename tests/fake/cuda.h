@@ -15,6 +15,13 @@ typedef struct FakeLaunch {
   void *stream;
 } FakeLaunch;
 
+typedef struct FakeMap { // what lies in the 128 bytes of an encoded tensor map
+  uint64_t base, sizes[5],
+      strides[4]; // as the driver counts: axes from the contiguous one on, strides in bytes
+  uint32_t box[5];
+  uint8_t type, rank, swizzle, promotion, nan, is_map;
+} FakeMap;
+
 typedef struct FakeCuda {
   // what there is; fake_cuda(1) sets the defaults
   int devices, sm, init_status;
@@ -31,6 +38,7 @@ typedef struct FakeCuda {
   int allocations, pinned, modules, module_loads, streams, events, contexts, launches, function_loads;
   int syncs;             // calls that wait for the device
   int carveout, dynamic; // as last set
+  int maps;              // encoded
   FakeLaunch last;
 } FakeCuda;
 
