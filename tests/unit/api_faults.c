@@ -19,7 +19,16 @@ static const char SOURCE[] = // line numbers count: see the reports below
     "@ditron.jit\n"
     "def positive(x_ptr):\n"
     "    x = tl.load(x_ptr + tl.program_id(0))\n"
-    "    tl.device_assert(x > 0, 'not positive')\n"; // line 18
+    "    tl.device_assert(x > 0, 'not positive')\n" // line 18
+    "\n"
+    "@ditron.jit\n"
+    "def doubled(x_ptr, BY_CALL: tl.constexpr):\n"
+    "    x = tl.load(x_ptr + tl.program_id(0))\n"
+    "    if BY_CALL:\n"
+    "        tl.device_assert(x > 0, 'not positive')\n"
+    "    else:\n"
+    "        assert x > 0, 'not positive'\n"
+    "    tl.store(x_ptr + tl.program_id(0), 2 * x)\n";
 
 typedef struct Team {
   dt_context *context;
@@ -173,6 +182,41 @@ static void test_device_assert(void **state) {
   dt_stream_destroy(s);
   dt_kernel_destroy(k);
   dt_image_destroy(im);
+  team_end(&t);
+}
+
+// Compiled with no_asserts, what an assertion forbids passes, and the rest of the kernel runs. Images of both kinds come
+// out of one context with a cache.
+static void test_no_asserts(void **state) {
+  (void)state;
+  Team t = team_of(1, 10);
+  dt_rank *r = dt_team_local(t.team, 0);
+  dt_stream *s = NULL;
+  assert_int_equal(dt_stream_create(r, "main", &s), DT_OK);
+  for (int round = 0; round < 8; round++) {
+    const bool without = round & 1, by_call = round & 2;
+    int32_t x[4] = {1, 2, -3, 4};
+    dt_image *im = NULL;
+    dt_kernel *k = NULL;
+    const dt_named args[] = {{"x_ptr", dt_ptr(DT_I32, x)}, {"BY_CALL", dt_bool(by_call)}};
+    const dt_compile_options o = {.size = sizeof o, .no_asserts = without};
+    assert_int_equal(
+        dt_compile_text(t.context, "faults.py", SOURCE, sizeof SOURCE - 1, "doubled", args, 2, &o, &im),
+        DT_OK);
+    assert_int_equal(dt_kernel_load(r, im, NULL, &k), DT_OK);
+    const uint32_t grid[3] = {4, 1, 1};
+    const dt_value v[] = {dt_ptr(DT_I32, x)};
+    assert_int_equal(dt_launch(k, s, grid, v, 1), DT_OK);
+    assert_int_equal(dt_stream_sync(s), without ? DT_OK : DT_ASSERT);
+    assert_int_equal(x[2], without ? -6 : -3);
+    if (without)
+      assert_int_equal(x[3], 8);
+    else
+      assert_int_equal(dt_team_recover(r), DT_OK);
+    dt_kernel_destroy(k);
+    dt_image_destroy(im);
+  }
+  dt_stream_destroy(s);
   team_end(&t);
 }
 
@@ -416,13 +460,10 @@ static void test_two_plans(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_signal_too_low),
-      cmocka_unit_test(test_signal_dropped),
-      cmocka_unit_test(test_device_assert),
-      cmocka_unit_test(test_allocations_that_differ),
-      cmocka_unit_test(test_plans_that_one_rank_cannot_make),
-      cmocka_unit_test(test_plans_after_recovery),
-      cmocka_unit_test(test_two_plans),
+      cmocka_unit_test(test_signal_too_low),          cmocka_unit_test(test_signal_dropped),
+      cmocka_unit_test(test_device_assert),           cmocka_unit_test(test_no_asserts),
+      cmocka_unit_test(test_allocations_that_differ), cmocka_unit_test(test_plans_that_one_rank_cannot_make),
+      cmocka_unit_test(test_plans_after_recovery),    cmocka_unit_test(test_two_plans),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
