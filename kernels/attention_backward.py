@@ -24,8 +24,10 @@ def attention_delta_kernel(out_ptr, dout_ptr, delta_ptr, cu_q_ptr, seq_q, rows_q
     batch = (batch_head // heads).to(tl.int64)
     head = batch_head % heads
     q_first, len_q = sequence(cu_q_ptr, batch, seq_q, q_batch, q_row)
-    rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
-    offsets = q_first + head * q_head + rows[:, None].to(tl.int64) * q_row + tl.arange(0, HEAD_DIM)[None, :]
+    first = tl.program_id(0) * BLOCK_M
+    rows = first + tl.arange(0, BLOCK_M)
+    block = tl.arange(0, BLOCK_M)[:, None] * q_row + tl.arange(0, HEAD_DIM)[None, :]
+    offsets = q_first + head * q_head + first.to(tl.int64) * q_row + block
     ok = rows[:, None] < len_q
     out = tl.load(out_ptr + offsets, mask=ok, other=0.0).to(tl.float32)
     dout = tl.load(dout_ptr + offsets, mask=ok, other=0.0).to(tl.float32)
@@ -37,36 +39,31 @@ def attention_delta_kernel(out_ptr, dout_ptr, delta_ptr, cu_q_ptr, seq_q, rows_q
 def kv_step(dk, dv, k, v, q_ptr, dout_ptr, lse_ptr, delta_ptr, dq_sum_ptr, cols, begin, end, len_q, len_k, shift, scale, q_row,
             HEAD_DIM: tl.constexpr, BLOCK_M: tl.constexpr, MASKED: tl.constexpr, CAUSAL: tl.constexpr):
     """Adds what the queries begin .. end - 1 of one head give to dk (not yet scaled) and dv of this block of keys."""
-    dims = tl.arange(0, HEAD_DIM)
     log2e = 1.4426950408889634
+    block = tl.arange(0, BLOCK_M)[:, None] * q_row + tl.arange(0, HEAD_DIM)[None, :]
     for start in range(begin, end, BLOCK_M):
         rows = start + tl.arange(0, BLOCK_M)
-        offsets = rows[:, None].to(tl.int64) * q_row + dims[None, :]
-        if MASKED:
-            q = tl.load(q_ptr + offsets, mask=rows[:, None] < len_q, other=0.0)
-            lse = tl.load(lse_ptr + rows, mask=rows < len_q, other=0.0)
-        else:
-            q = tl.load(q_ptr + offsets)
-            lse = tl.load(lse_ptr + rows)
+        ok = rows < len_q
+        at = start.to(tl.int64) * q_row
+        q = tl.load(q_ptr + at + block, mask=ok[:, None], other=0.0)
+        # A query beyond the end has probabilities 2^(0 - inf) = 0 and a dout of zeros: it needs no mask but this one.
+        lse = tl.load(lse_ptr + rows, mask=ok, other=float("inf")) * log2e
         scores = tl.dot(k, tl.trans(q), input_precision="ieee")
-        p = tl.exp2(scores * (scale * log2e) - (lse * log2e)[None, :])
+        p = tl.exp2(scores * (scale * log2e) - lse[None, :])
         if MASKED:
-            visible = (rows[None, :] < len_q) & (cols[:, None] < len_k)
+            visible = cols[:, None] < len_k
             if CAUSAL:
                 visible = visible & (cols[:, None] <= rows[None, :] + shift)
             p = tl.where(visible, p, 0.0)
-            dout = tl.load(dout_ptr + offsets, mask=rows[:, None] < len_q, other=0.0)
-            delta = tl.load(delta_ptr + rows, mask=rows < len_q, other=0.0)
-        else:
-            dout = tl.load(dout_ptr + offsets)
-            delta = tl.load(delta_ptr + rows)
+        dout = tl.load(dout_ptr + at + block, mask=ok[:, None], other=0.0)
+        delta = tl.load(delta_ptr + rows, mask=ok, other=0.0)
         dv = tl.dot(p.to(dout.dtype), dout, dv, input_precision="ieee")
         dp = tl.dot(v, tl.trans(dout), input_precision="ieee")
         ds = (p * (dp - delta[None, :])).to(q.dtype)
         dk = tl.dot(ds, q, dk, input_precision="ieee")
         if dq_sum_ptr is not None:
             dq = tl.dot(tl.trans(ds), k, input_precision="ieee") * scale
-            tl.atomic_add(dq_sum_ptr + offsets, dq, mask=rows[:, None] < len_q, sem="relaxed")
+            tl.atomic_add(dq_sum_ptr + at + block, dq, mask=ok[:, None], sem="relaxed")
     return dk, dv
 
 
@@ -86,26 +83,23 @@ def attention_backward_kv_kernel(q_ptr, k_ptr, v_ptr, dout_ptr, lse_ptr, delta_p
     if first < len_k:
         cols = first + tl.arange(0, BLOCK_N)
         dims = tl.arange(0, HEAD_DIM)
-        offsets = k_first + kv_head * k_head + cols[:, None].to(tl.int64) * k_row + dims[None, :]
+        offsets = k_first + kv_head * k_head + first.to(tl.int64) * k_row + (tl.arange(0, BLOCK_N)[:, None] * k_row + dims[None, :])
         ok = cols[:, None] < len_k
         k = tl.load(k_ptr + offsets, mask=ok, other=0.0)
         v = tl.load(v_ptr + offsets, mask=ok, other=0.0)
         dk = tl.zeros((BLOCK_N, HEAD_DIM), dtype=tl.float32)
         dv = tl.zeros((BLOCK_N, HEAD_DIM), dtype=tl.float32)
         shift = len_k - len_q
-        # Queries from `begin` see a key of the block, those from `full` all of them; blocks of queries that need no mask lie between
-        # `full` and `last`.
+        # Queries from `begin` see a key of the block, those from `full` see all of them: no mask. A block of keys that sticks out is
+        # masked for all queries.
         begin = 0
         full = 0
         if CAUSAL:
             begin = max(first - shift, 0) // BLOCK_M * BLOCK_M
-            full = max(first + BLOCK_N - 1 - shift, 0)
-        last = len_q // BLOCK_M * BLOCK_M
-        full = min(tl.cdiv(full, BLOCK_M) * BLOCK_M, last)
+            full = tl.cdiv(max(first + BLOCK_N - 1 - shift, 0), BLOCK_M) * BLOCK_M
         if first + BLOCK_N > len_k:
-            full = last
-        full = max(full, begin)
-        last = max(last, full)
+            full = len_q
+        full = max(min(full, len_q), begin)
         for member in range(0, group):
             head = kv_head * group + member
             q_base = q_first + head * q_head
@@ -116,31 +110,29 @@ def attention_backward_kv_kernel(q_ptr, k_ptr, v_ptr, dout_ptr, lse_ptr, delta_p
             dk, dv = kv_step(dk, dv, k, v, q_ptr + q_base, dout_ptr + q_base, lse_ptr + row_base, delta_ptr + row_base, dq_base, cols,
                              begin, full, len_q, len_k, shift, scale, q_row, HEAD_DIM, BLOCK_M, True, CAUSAL)
             dk, dv = kv_step(dk, dv, k, v, q_ptr + q_base, dout_ptr + q_base, lse_ptr + row_base, delta_ptr + row_base, dq_base, cols,
-                             full, last, len_q, len_k, shift, scale, q_row, HEAD_DIM, BLOCK_M, False, CAUSAL)
-            dk, dv = kv_step(dk, dv, k, v, q_ptr + q_base, dout_ptr + q_base, lse_ptr + row_base, delta_ptr + row_base, dq_base, cols,
-                             last, len_q, len_q, len_k, shift, scale, q_row, HEAD_DIM, BLOCK_M, True, CAUSAL)
+                             full, len_q, len_q, len_k, shift, scale, q_row, HEAD_DIM, BLOCK_M, False, CAUSAL)
         tl.store(dk_ptr + offsets, (dk * scale).to(dk_ptr.dtype.element_ty), mask=ok)
         tl.store(dv_ptr + offsets, dv.to(dv_ptr.dtype.element_ty), mask=ok)
 
 
 @triton.jit
-def q_step(dq, q, dout, lse, delta, k_ptr, v_ptr, rows, begin, end, len_q, len_k, shift, scale, k_row, HEAD_DIM: tl.constexpr,
+def q_step(dq, q, dout, lse, delta, k_ptr, v_ptr, rows, begin, end, len_k, shift, scale, k_row, HEAD_DIM: tl.constexpr,
            BLOCK_N: tl.constexpr, MASKED: tl.constexpr, CAUSAL: tl.constexpr):
     """Adds what the keys begin .. end - 1 give to dq (not yet scaled); lse is in base 2."""
-    dims = tl.arange(0, HEAD_DIM)
     log2e = 1.4426950408889634
+    block = tl.arange(0, BLOCK_N)[:, None] * k_row + tl.arange(0, HEAD_DIM)[None, :]
     for start in range(begin, end, BLOCK_N):
         cols = start + tl.arange(0, BLOCK_N)
-        offsets = cols[:, None].to(tl.int64) * k_row + dims[None, :]
+        at = start.to(tl.int64) * k_row
         if MASKED:
-            k = tl.load(k_ptr + offsets, mask=cols[:, None] < len_k, other=0.0)
-            v = tl.load(v_ptr + offsets, mask=cols[:, None] < len_k, other=0.0)
+            k = tl.load(k_ptr + at + block, mask=cols[:, None] < len_k, other=0.0)
+            v = tl.load(v_ptr + at + block, mask=cols[:, None] < len_k, other=0.0)
         else:
-            k = tl.load(k_ptr + offsets)
-            v = tl.load(v_ptr + offsets)
+            k = tl.load(k_ptr + at + block)
+            v = tl.load(v_ptr + at + block)
         p = tl.exp2(tl.dot(q, tl.trans(k), input_precision="ieee") * (scale * log2e) - lse[:, None])
         if MASKED:
-            visible = (cols[None, :] < len_k) & (rows[:, None] < len_q)
+            visible = cols[None, :] < len_k
             if CAUSAL:
                 visible = visible & (cols[None, :] <= rows[:, None] + shift)
             p = tl.where(visible, p, 0.0)
@@ -164,12 +156,12 @@ def attention_backward_q_kernel(q_ptr, k_ptr, v_ptr, dout_ptr, lse_ptr, delta_pt
     if first < len_q:
         rows = first + tl.arange(0, BLOCK_M)
         dims = tl.arange(0, HEAD_DIM)
-        offsets = q_first + head * q_head + rows[:, None].to(tl.int64) * q_row + dims[None, :]
+        offsets = q_first + head * q_head + first.to(tl.int64) * q_row + (tl.arange(0, BLOCK_M)[:, None] * q_row + dims[None, :])
         ok = rows[:, None] < len_q
         q = tl.load(q_ptr + offsets, mask=ok, other=0.0)
         dout = tl.load(dout_ptr + offsets, mask=ok, other=0.0)
         row_base = lse_offset(cu_q_ptr, batch, head, heads, seq_q, rows_q)
-        lse = tl.load(lse_ptr + row_base + rows, mask=rows < len_q, other=0.0) * 1.4426950408889634
+        lse = tl.load(lse_ptr + row_base + rows, mask=rows < len_q, other=float("inf")) * 1.4426950408889634
         delta = tl.load(delta_ptr + row_base + rows, mask=rows < len_q, other=0.0)
         kv = k_first + head // (heads // kv_heads) * k_head
         shift = len_k - len_q
@@ -180,8 +172,8 @@ def attention_backward_q_kernel(q_ptr, k_ptr, v_ptr, dout_ptr, lse_ptr, delta_pt
             full = max(min(len_k, first + 1 + shift), 0)
         full = full // BLOCK_N * BLOCK_N
         dq = tl.zeros((BLOCK_M, HEAD_DIM), dtype=tl.float32)
-        dq = q_step(dq, q, dout, lse, delta, k_ptr + kv, v_ptr + kv, rows, 0, full, len_q, len_k, shift, scale, k_row, HEAD_DIM, BLOCK_N,
+        dq = q_step(dq, q, dout, lse, delta, k_ptr + kv, v_ptr + kv, rows, 0, full, len_k, shift, scale, k_row, HEAD_DIM, BLOCK_N,
                     False, CAUSAL)
-        dq = q_step(dq, q, dout, lse, delta, k_ptr + kv, v_ptr + kv, rows, full, end, len_q, len_k, shift, scale, k_row, HEAD_DIM,
+        dq = q_step(dq, q, dout, lse, delta, k_ptr + kv, v_ptr + kv, rows, full, end, len_k, shift, scale, k_row, HEAD_DIM,
                     BLOCK_N, True, CAUSAL)
         tl.store(dq_ptr + offsets, (dq * scale).to(dq_ptr.dtype.element_ty), mask=ok)

@@ -34,14 +34,14 @@ def lse_offset(cu_ptr, batch, head, heads, seq, row_count):
 def attend(q, acc, row_sum, row_max, k_ptr, v_ptr, rows, begin, end, len_k, shift, scale, k_row, HEAD_DIM: tl.constexpr,
            BLOCK_N: tl.constexpr, MASKED: tl.constexpr, CAUSAL: tl.constexpr):
     """The online softmax of keys begin .. end - 1, a multiple of BLOCK_N apart unless MASKED; scale is in base 2."""
-    dims = tl.arange(0, HEAD_DIM)
+    block = tl.arange(0, BLOCK_N)[:, None] * k_row + tl.arange(0, HEAD_DIM)[None, :]
     for start in range(begin, end, BLOCK_N):
         cols = start + tl.arange(0, BLOCK_N)
-        offsets = cols[:, None].to(tl.int64) * k_row + dims[None, :]
+        at = start.to(tl.int64) * k_row
         if MASKED:
-            k = tl.load(k_ptr + offsets, mask=cols[:, None] < len_k, other=0.0)
+            k = tl.load(k_ptr + at + block, mask=cols[:, None] < len_k, other=0.0)
         else:
-            k = tl.load(k_ptr + offsets)
+            k = tl.load(k_ptr + at + block)
         scores = tl.dot(q, tl.trans(k), input_precision="ieee") * scale
         if MASKED:
             visible = cols[None, :] < len_k
@@ -56,9 +56,9 @@ def attend(q, acc, row_sum, row_max, k_ptr, v_ptr, rows, begin, end, len_k, shif
         row_sum = row_sum * alpha + tl.sum(p, axis=1)
         acc = acc * alpha[:, None]
         if MASKED:
-            v = tl.load(v_ptr + offsets, mask=cols[:, None] < len_k, other=0.0)
+            v = tl.load(v_ptr + at + block, mask=cols[:, None] < len_k, other=0.0)
         else:
-            v = tl.load(v_ptr + offsets)
+            v = tl.load(v_ptr + at + block)
         acc = tl.dot(p.to(v.dtype), v, acc, input_precision="ieee")
         row_max = new_max
     return acc, row_sum, row_max
@@ -80,7 +80,7 @@ def attention_varlen_kernel(q_ptr, k_ptr, v_ptr, out_ptr, lse_ptr, cu_q_ptr, cu_
         rows = first + tl.arange(0, BLOCK_M)
         dims = tl.arange(0, HEAD_DIM)
         row_ok = rows[:, None] < len_q
-        q_offsets = q_first + head * q_head + rows[:, None].to(tl.int64) * q_row + dims[None, :]
+        q_offsets = q_first + head * q_head + first.to(tl.int64) * q_row + (tl.arange(0, BLOCK_M)[:, None] * q_row + dims[None, :])
         kv = k_first + head // (heads // kv_heads) * k_head
         q = tl.load(q_ptr + q_offsets, mask=row_ok, other=0.0)
         acc = tl.zeros((BLOCK_M, HEAD_DIM), dtype=tl.float32)

@@ -39,22 +39,26 @@ def decode_split_kernel(q_ptr, k_ptr, v_ptr, partial_ptr, partial_lse_ptr, block
         cols = start + tl.arange(0, BLOCK_N)
         col_ok = cols < end
         if block_table_ptr is None:
-            offsets = batch * k_page + cols.to(tl.int64) * k_row
+            first = batch * k_page + start.to(tl.int64) * k_row
+            offsets = tl.arange(0, BLOCK_N) * k_row
         elif PAGE % BLOCK_N == 0:
             page = tl.load(block_table_ptr + batch * table_stride + start // PAGE).to(tl.int64)
-            offsets = page * k_page + (cols % PAGE) * k_row
+            first = page * k_page + start % PAGE * k_row
+            offsets = tl.arange(0, BLOCK_N) * k_row
         else:
             page = tl.load(block_table_ptr + batch * table_stride + cols // PAGE, mask=col_ok, other=0).to(tl.int64)
+            first = tl.zeros((), tl.int64)
             offsets = page * k_page + (cols % PAGE) * k_row
-        offsets = offsets[:, None] + kv_head * k_head + dims[None, :]
-        k = tl.load(k_ptr + offsets, mask=col_ok[:, None], other=0.0).to(q.dtype)
+        first += kv_head * k_head
+        offsets = offsets[:, None] + dims[None, :]
+        k = tl.load(k_ptr + first + offsets, mask=col_ok[:, None], other=0.0).to(q.dtype)
         scores = tl.dot(q, tl.trans(k), input_precision="ieee") * (scale * 1.4426950408889634)
         scores = tl.where(col_ok[None, :], scores, float("-inf"))
         new_max = tl.maximum(row_max, tl.max(scores, axis=1))
         p = tl.exp2(scores - new_max[:, None])
         alpha = tl.exp2(row_max - new_max)
         row_sum = row_sum * alpha + tl.sum(p, axis=1)
-        v = tl.load(v_ptr + offsets, mask=col_ok[:, None], other=0.0).to(q.dtype)
+        v = tl.load(v_ptr + first + offsets, mask=col_ok[:, None], other=0.0).to(q.dtype)
         acc = tl.dot(p.to(q.dtype), v, acc * alpha[:, None], input_precision="ieee")
         row_max = new_max
     seen = row_sum > 0.0

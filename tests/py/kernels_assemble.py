@@ -1,0 +1,142 @@
+"""Every single-device kernel of the library, in the sizes that GPUs run, compiled for sm_80 and sm_90a and read by ptxas where there is
+one: no spills, and nothing that it complains of. Rows: kernel, warps, stages, signature, and the machines where not all are
+promised. SHOW_REGISTERS=1 prints what ptxas counts. TIMEOUT: 300"""
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from _ditron import KERNELS, case, ditron, finish
+
+PTXAS = os.environ.get("DITRON_PTXAS") or shutil.which("ptxas") or "/usr/local/cuda/bin/ptxas"
+PTXAS = PTXAS if os.access(PTXAS, os.X_OK) else None
+
+
+def sig(text="", **more):
+    """A signature from words: "a b:*bf16 M N:i32" gives types to the names before them; by keyword, constants."""
+    out, names = [], []
+    for word in text.split():
+        name, _, kind = word.partition(":")
+        names.append(name)
+        if kind:
+            out += [f"{n}={kind}{':16' if kind[0] == '*' else ''}" for n in names]
+            names = []
+    return ", ".join(out + [f"{n}={v}" for n, v in more.items()])
+
+
+def strides(names, one="", zero=""):
+    """Strides of 16-byte rows, some of them 1 or 0."""
+    return ", ".join(f"stride_{n}={1 if n in one.split() else 0 if n in zero.split() else 'i32:16'}" for n in names.split())
+
+
+MATMUL = sig("a_ptr b_ptr c_ptr:*bf16 M N K:i32:16") + ", " + strides("am ak bk bn cm cn", "ak bn cn") + ", "
+GEMM = strides("ab am ak bb bk bn cb cm cn rb rm rn", "ak bn cn rn") + ", "
+ATTENTION = sig("scale:f32 seq_q seq_k rows_q:i32 q_batch q_head q_row k_batch k_head k_row:i32:16 heads kv_heads:i32") + ", "
+DENSE, PACKED = "cu_q_ptr=None, cu_k_ptr=None, ", sig("cu_q_ptr cu_k_ptr:*i32") + ", "
+BLOCKS = sig(BLOCK_M=128, BLOCK_N=128, BLOCK_K=64, GROUP_M=8)
+FP8 = ("sm_89", "sm_90a")  # the machines that multiply 8-bit floats
+ROWS = [
+    ("elementwise.py:add_kernel", 4, 2, sig("x_ptr y_ptr out_ptr:*f32 n_elements:i32:16", BLOCK_SIZE=1024)),
+    ("elementwise.py:silu_mul_kernel", 4, 2, sig("gate_ptr up_ptr out_ptr:*bf16 n_elements:i32:16", BLOCK_SIZE=1024)),
+    ("elementwise.py:silu_mul_rows_kernel", 4, 2, sig("x_ptr out_ptr:*bf16 n_cols stride_x stride_out:i32:16", BLOCK_SIZE=1024)),
+    ("softmax.py:softmax_kernel", 8, 2, sig("out_ptr x_ptr:*bf16 x_row_stride out_row_stride:i32:16 n_rows:i32 n_cols:i32:16", BLOCK_SIZE=8192)),
+    ("norm.py:layer_norm_kernel", 8, 2, sig("x_ptr w_ptr b_ptr out_ptr:*bf16 row_stride:i32:16 n_rows:i32 n_cols:i32:16 eps:f32", BLOCK_SIZE=8192)),
+    ("norm.py:rms_norm_kernel", 8, 2, sig("x_ptr w_ptr out_ptr:*bf16 row_stride:i32:16 n_rows:i32 n_cols:i32:16 eps:f32", BLOCK_SIZE=8192)),
+    ("rope.py:rope_kernel", 4, 2, sig("x_ptr out_ptr:*bf16 cos_ptr sin_ptr:*f32 positions_ptr:*i64 heads rest half:i32") + ", " +
+     strides("xt xh ot oh angle") + ", BLOCK_H=16, BLOCK_HALF=64, BLOCK_REST=0"),
+    ("cross_entropy.py:cross_entropy_kernel", 8, 2,
+     sig("x_ptr:*bf16 target_ptr:*i64 loss_ptr lse_ptr:*f32 row_stride n_cols:i32:16 ignore:i32 smoothing penalty:f32", BLOCK=4096)),
+    ("cross_entropy.py:cross_entropy_backward_kernel", 8, 2,
+     sig("x_ptr dx_ptr:*bf16 target_ptr:*i64 lse_ptr grad_ptr:*f32 row_stride dx_row_stride n_cols:i32:16 ignore:i32 smoothing penalty:f32",
+         BLOCK=4096)),
+    ("topk.py:topk_kernel", 4, 2, sig("x_ptr values_ptr:*f32 indices_ptr:*i32 row_stride k n_cols:i32", K=8, BLOCK=1024)),
+    ("topk.py:sort_kernel", 4, 2, sig("x_ptr values_ptr:*f32 indices_ptr:*i32 row_stride n_cols:i32", BLOCK=1024)),
+    ("matmul.py:matmul_kernel", 8, 3, MATMUL + BLOCKS),
+    ("matmul.py:matmul_block_ptr_kernel", 8, 3, MATMUL + BLOCKS),
+    ("matmul.py:matmul_descriptor_kernel", 8, 3,
+     "a_desc=desc(bf16;128,32), b_desc=desc(bf16;32,128), c_desc=desc(bf16;128,128), M=i32:16, N=i32:16, K=i32:16, " +
+     sig(BLOCK_M=128, BLOCK_N=128, BLOCK_K=32, GROUP_M=8)),
+    ("matmul.py:matmul_persistent_kernel", 8, 3, sig("a_ptr b_ptr c_ptr:*bf16 M N K:i32:16") + ", " + BLOCKS),
+    ("gemm.py:gemm_kernel", 8, 3, sig("a_ptr b_ptr c_ptr bias_ptr residual_ptr:*bf16 M N K:i32:16 alpha:f32") + ", " + GEMM + BLOCKS +
+     ', ACTIVATION="gelu_tanh"'),
+    ("gemm.py:gemm_kernel", 8, 3, sig("a_ptr b_ptr:*bf16 c_ptr:*f32 M N K:i32:16 alpha:f32") + ", bias_ptr=None, residual_ptr=None, " +
+     strides("ab am ak bb bk bn cb cm cn rb rm rn", "am bk cn", "rb rm rn") + ", " + BLOCKS + ', ACTIVATION=""'),
+    ("gemm.py:gemm_kernel", 8, 3, sig("a_ptr b_ptr:*i8 c_ptr:*i32 M N K:i32:16 alpha:f32") + ", bias_ptr=None, residual_ptr=None, " +
+     strides("ab am ak bb bk bn cb cm cn rb rm rn", "ak bk cn", "rb rm rn") + ", " + BLOCKS + ', ACTIVATION=""'),
+    ("gemm.py:gemm_split_k_kernel", 4, 3, sig("a_ptr b_ptr c_ptr bias_ptr:*bf16 partial_ptr:*f32 arrived_ptr:*i32 M N K:i32:16 alpha:f32") +
+     ", residual_ptr=None, " + strides("am ak bk bn cm cn rm rn", "ak bk cn", "rm rn") +
+     ', BLOCK_M=16, BLOCK_N=64, BLOCK_K=128, SPLITS=4, ACTIVATION="silu"'),
+    ("gemm_scaled.py:gemm_scaled_kernel", 8, 3, sig("a_ptr b_ptr:*f8e4m3 c_ptr:*bf16 scale_a_ptr scale_b_ptr:*f32 M N K:i32:16") +
+     ", bias_ptr=None, " + strides("am ak bk bn cm cn", "ak bk cn") + ", PER_ROW=True, PER_COLUMN=True, " + BLOCKS, FP8),
+    ("gemm_scaled.py:gemm_scaled_kernel", 8, 3, sig("a_ptr b_ptr:*i8 c_ptr bias_ptr:*bf16 scale_a_ptr scale_b_ptr:*f32 M N K:i32:16") +
+     ", " + strides("am ak bk bn cm cn", "ak bk cn") + ", PER_ROW=False, PER_COLUMN=False, " + BLOCKS),
+    ("gemm_scaled.py:gemm_block_scaled_kernel", 8, 3, sig("a_ptr b_ptr:*f8e4m3 c_ptr:*bf16 scale_a_ptr scale_b_ptr:*f32 M N K:i32:16") +
+     ", bias_ptr=None, " + strides("am ak bk bn cm cn sam sak sbk sbn", "ak bk cn sak sbn") +
+     ", SCALE_K=128, SCALE_N=128, BLOCK_M=64, BLOCK_N=128, BLOCK_K=128, GROUP_M=8", FP8),
+    ("grouped_gemm.py:grouped_gemm_kernel", 8, 3, sig("a_ptr b_ptr c_ptr:*bf16 offsets_ptr:*i32 groups:i32 N K:i32:16") + ", " +
+     strides("am ak bg bk bn cm cn", "ak bn cn") + ", " + BLOCKS),
+    ("grouped_gemm.py:grouped_gemm_weights_kernel", 8, 3, sig("a_ptr dc_ptr db_ptr:*bf16 offsets_ptr:*i32 N K:i32:16") + ", " +
+     strides("am ak bg bk bn cm cn", "ak bn cn") + ", BLOCK_M=64, BLOCK_N=128, BLOCK_K=128, GROUP_M=8"),
+    ("attention.py:attention_kernel", 8, 2, sig("q_ptr k_ptr v_ptr out_ptr:*bf16 lse_ptr:*f32 scale:f32 seq_q seq_k:i32:16 heads kv_heads:i32",
+                                                HEAD_DIM=128, BLOCK_M=128, BLOCK_N=32, CAUSAL=True)),
+    ("attention_descriptor.py:attention_descriptor_kernel", 8, 2,
+     "q_desc=desc(bf16;1,128,128), k_desc=desc(bf16;1,64,128), v_desc=desc(bf16;1,64,128), out_desc=desc(bf16;1,128,128), " +
+     sig("lse_ptr:*f32 scale:f32 seq_q seq_k heads kv_heads:i32", HEAD_DIM=128, BLOCK_M=128, BLOCK_N=64, CAUSAL=True)),
+    ("attention_varlen.py:attention_varlen_kernel", 8, 2, sig("q_ptr k_ptr v_ptr out_ptr:*bf16 lse_ptr:*f32") + ", " + PACKED + ATTENTION +
+     sig(HEAD_DIM=64, BLOCK_M=128, BLOCK_N=64, CAUSAL=True)),
+    ("attention_backward.py:attention_delta_kernel", 4, 2, sig("out_ptr dout_ptr:*bf16 delta_ptr:*f32") + ", cu_q_ptr=None, " +
+     sig("seq_q rows_q:i32 q_batch q_head q_row:i32:16 heads:i32", HEAD_DIM=128, BLOCK_M=64)),
+    ("attention_backward.py:attention_backward_kv_kernel", 8, 1,
+     sig("q_ptr k_ptr v_ptr dout_ptr dk_ptr dv_ptr:*bf16 lse_ptr delta_ptr:*f32") + ", dq_sum_ptr=None, " + DENSE + ATTENTION +
+     sig(HEAD_DIM=64, BLOCK_M=32, BLOCK_N=128, CAUSAL=True)),
+    ("attention_backward.py:attention_backward_kv_kernel", 8, 1,
+     sig("q_ptr k_ptr v_ptr dout_ptr dk_ptr dv_ptr:*bf16 lse_ptr delta_ptr dq_sum_ptr:*f32") + ", " + DENSE + ATTENTION +
+     sig(HEAD_DIM=64, BLOCK_M=32, BLOCK_N=64, CAUSAL=True)),
+    ("attention_backward.py:attention_backward_q_kernel", 8, 1,
+     sig("q_ptr k_ptr v_ptr dout_ptr dq_ptr:*bf16 lse_ptr delta_ptr:*f32") + ", " + PACKED + ATTENTION +
+     sig(HEAD_DIM=128, BLOCK_M=64, BLOCK_N=32, CAUSAL=True)),
+    ("decode.py:decode_split_kernel", 4, 2,
+     sig("q_ptr k_ptr v_ptr:*bf16 partial_ptr partial_lse_ptr:*f32 block_table_ptr seq_lens_ptr:*i32 scale:f32 table_stride:i32 "
+         "q_batch q_head k_page k_row k_head:i32:16 heads kv_heads:i32", HEAD_DIM=128, GROUP=16, PAGE=16, BLOCK_N=64, SPLITS=8)),
+    ("decode.py:decode_split_kernel", 4, 2,
+     sig("q_ptr k_ptr v_ptr:*bf16 partial_ptr partial_lse_ptr:*f32 seq_lens_ptr:*i32 scale:f32 table_stride:i32 "
+         "q_batch q_head k_page k_row k_head:i32:16 heads kv_heads:i32", block_table_ptr="None", HEAD_DIM=128, GROUP=16, PAGE=0, BLOCK_N=64,
+         SPLITS=8)),
+    ("decode.py:decode_combine_kernel", 4, 2, sig("partial_ptr partial_lse_ptr lse_ptr:*f32 out_ptr:*bf16", HEAD_DIM=128, SPLITS=8)),
+]
+# Not here: kernels over several ranks.
+SEVERAL_RANKS = {"collectives.py", "lowlevel.py", "moe.py", "overlap.py", "overlap_raw.py", "tile_order.py"}
+
+
+def assemble(machine, kernel, warps, stages, signature):
+    ptx, cubin = Path("k.ptx"), Path("k.cubin")
+    ditron("compile", f"{KERNELS}/{kernel}", "--target", machine, "--warps", warps, "--stages", stages, "--sig", signature, "--emit", "asm",
+           "-o", ptx)
+    assert f".target {machine}" in ptx.read_text()
+    if not PTXAS:
+        return
+    p = subprocess.run([PTXAS, f"-arch={machine}", "-v", str(ptx), "-o", str(cubin)], capture_output=True, text=True, timeout=100)
+    said = p.stdout + p.stderr
+    assert p.returncode == 0, said
+    assert not re.search(r"\bC75\d\d\b", said), said
+    spills = [int(n) for n in re.findall(r"(\d+) bytes spill", said)]
+    assert spills and not any(spills), said
+    if os.environ.get("SHOW_REGISTERS"):
+        print(f"# {kernel} {machine}", spills, re.search(r"Used \d+ registers.*", said)[0], flush=True)
+
+
+def complete():
+    """Each kernel of the library has a row."""
+    want = set()
+    for path in sorted(KERNELS.glob("*.py")):
+        if path.name not in SEVERAL_RANKS:
+            want |= {f"{path.name}:{n}" for n in re.findall(r"^def (\w+_kernel)\(", path.read_text(), re.M)}
+    assert want == {row[0] for row in ROWS}, want ^ {row[0] for row in ROWS}
+
+
+case("every kernel has a row", complete)
+for i, row in enumerate(ROWS):
+    for machine in row[4] if len(row) > 4 else ("sm_80", "sm_90a"):
+        case(f"{row[0]} row {i} {machine}", assemble, machine, *row[:4])
+finish()
