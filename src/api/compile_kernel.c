@@ -28,6 +28,7 @@ Status compile_machine(Compile *c, PassMachine *out) {
 // The image's arguments are the launch's: parameters that the code has folded (an integer that is 1, None) appear as fixed ones.
 static void add_fixed_args(Compile *c, ImageVariant *v) {
   ImageArg *all = arena_array(&c->call->arena, ImageArg, c->chosen->nparams + (int)v->nargs);
+  uint32_t *to = arena_array(&c->call->arena, uint32_t, v->nargs + 1);
   uint32_t n = 0, passed = 0;
   for (int i = 0; i < c->chosen->nparams; i++) {
     const FrontParam *p = &c->chosen->params[i];
@@ -42,9 +43,11 @@ static void add_fixed_args(Compile *c, ImageVariant *v) {
                             .divisible = 1,
                             .value = is_int ? spec->value.i : 0};
     } else if (passed < v->nargs) {
+      to[passed] = n;
       all[n++] = v->args[passed++];
     }
   }
+  image_renumber_args(v, to);
   v->args = all;
   v->nargs = n;
 }

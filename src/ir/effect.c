@@ -58,6 +58,7 @@ static void place_access(const IrOp *op, IrEffects *e) {
 IrEffects ir_op_effects(const IrOp *op) {
   IrEffects e = {0};
   if (op->kind == OP_inline_asm && ir_attr_i(op, ATTR_pure)) return e;
+  if (op->kind == OP_from_thread && ir_attr_i(op, ATTR_uniform)) return e;
   const char *p = ir_ops[op->kind].effects;
   while (*p) {
     const uint8_t res = resource_of(*p);

@@ -195,6 +195,18 @@ static void compile_dot(Comp *c, const IrOp *op) {
   i->extra = x;
 }
 
+static void compile_dot_async(Comp *c, const IrOp *op) {
+  const IrType *a = ir_operand(op, 0)->type, *b = ir_operand(op, 1)->type, *t = op->results[0].type;
+  const int at = ir_attr_i(op, ATTR_a_trans) ? 1 : 0;
+  DotExtra *x = arena_new(&c->w->arena, DotExtra);
+  *x = (DotExtra){1, t->shape[0], t->shape[1], a->shape[1 - at], a->dtype, b->dtype, t->dtype};
+  const Ref res = comp_define(c, &op->results[0], false);
+  Ins *i = comp_emit3(c, op, x_dot_async);
+  i->r = res;
+  i->n = (uint32_t)ir_type_elems(t);
+  i->extra = x;
+}
+
 // ---- the rest ------------------------------------------------------------------------------------------------------------------------
 static void compile_elem(Comp *c, const IrOp *op) {
   Picked p;
@@ -368,6 +380,10 @@ void comp_op(Comp *c, const IrOp *op) {
   case OP_copy_commit:
   case OP_copy_wait: return; // x_copy_pack does not wait
   case OP_mma: compile_many(c, op, x_mma); return;
+  case OP_dot_async: compile_dot_async(c, op); return;
+  case OP_dot_wait: compile_many(c, op, x_dot_wait); return;
+  case OP_wgmma: compile_many(c, op, x_wgmma); return;
+  case OP_wgmma_wait: compile_many(c, op, x_wgmma_wait); return;
   case OP_barrier: comp_emit(c, op, x_barrier); return;
   case OP_warp_barrier: comp_emit(c, op, x_warp_barrier); return;
   case OP_fence: compile_plain(c, op, x_fence); return;

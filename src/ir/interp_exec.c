@@ -516,8 +516,20 @@ Step x_smid(World *w, Agent *a, const Ins *i) {
 }
 
 Step x_from_thread(World *w, Agent *a, const Ins *i) {
-  memcpy(interp_at(a, i->r), interp_at(a, i->a), i->r.esize);
-  check_barrier(w, a->group);
+  const size_t es = i->r.esize;
+  const char *v = interp_at(a, i->a);
+  memcpy(interp_at(a, i->r), v, es);
+  if (!ir_attr_i(i->op, ATTR_uniform)) {
+    check_barrier(w, a->group);
+    return GO;
+  }
+  const uint32_t n = i->a.stride ? a->code->lanes * a->group->nwarps : 1;
+  for (uint32_t k = 1; k < n; k++) {
+    if (memcmp(v, v + (size_t)k * i->a.stride * es, es) == 0) continue;
+    interp_fault(w, FAULT_ASSERT, i->op->loc, LOC_NONE,
+                 "%s takes for uniform what thread %u holds otherwise than thread 0", interp_who(w, a), k);
+    break;
+  }
   return GO;
 }
 

@@ -196,3 +196,101 @@ Step x_mma(World *w, Agent *a, const Ins *i) {
   }
   return GO;
 }
+
+// ---- the matrix unit of four warps -------------------------------------------------------------------------------------------------
+static double number(IrDtype d, const char *p) {
+  uint64_t bits = 0;
+  memcpy(&bits, p, ir_dtypes[d].bytes);
+  return d == IR_i8 ? (double)(int8_t)bits : ir_bits_float(d, bits);
+}
+
+typedef struct Swizzled { // an operand in block memory
+  const char *base;
+  IrDtype d;
+  int cols;
+  bool trans;
+  IrLayout at; // index to offset
+} Swizzled;
+static Swizzled swizzled(char *base, IrDtype d, int rows, int cols, bool trans) { // rows, cols of the operand
+  const int32_t shape[2] = {trans ? cols : rows, trans ? rows : cols};
+  const IrLayout mem = layout_swizzled(2, shape, ir_dtypes[d].bytes);
+  IrLayout id = {.n = {mem.n[PLACE_REG]}};
+  for (uint32_t b = 0; b < id.n[0]; b++) id.at[b] = 1u << b;
+  return (Swizzled){base, d, shape[1], trans, layout_in_memory(&mem, &id)};
+}
+static double of_memory(const Swizzled *s, int row, int col) {
+  const int index = s->trans ? col * s->cols + row : row * s->cols + col;
+  return number(s->d, s->base + (size_t)layout_index(&s->at, (uint32_t)index) * ir_dtypes[s->d].bytes);
+}
+
+// Each warp does its rows: 16 of every block of 64.
+static void warp_product(Agent *a, const Ins *i, const IrWgmmaShape *s, uint32_t first, uint32_t warp,
+                         const Swizzled *am, const Swizzled *bm) {
+  const Operands *o = i->extra;
+  const uint32_t group = warp / 4, e = 4 / ir_dtypes[s->info->a].bytes, an = s->a_regs ? s->a_regs : 1;
+  const int gm = (int)group % s->groups_m, col0 = (int)group / s->groups_m * s->width;
+  const bool has_c = o->n > an + 1;
+  for (int block = 0; block < s->blocks; block++) {
+    const int row0 = 64 * (gm + s->groups_m * block) + 16 * (int)(warp % 4);
+    for (int row = 0; row < 16; row++) {
+      for (int col = 0; col < s->width; col++) {
+        double sum = 0;
+        for (int k = 0; k < s->k; k++) {
+          double x;
+          if (s->a_regs) {
+            const int step = k / s->info->k, in = k % s->info->k, half = s->info->k / 2; // mma.def's a
+            const uint32_t lane = (uint32_t)(row % 8 * 4 + in % half / (int)e);
+            const uint32_t reg = (uint32_t)((block * s->steps + step) * 4 + row / 8 + 2 * (in / half));
+            x = packed(a, o->at[reg], first + lane, s->info->a, (uint32_t)in % e);
+          } else {
+            x = of_memory(am, row0 + row, k);
+          }
+          sum += x * of_memory(bm, k, col0 + col);
+        }
+        const uint32_t lane = (uint32_t)(row % 8 * 4 + col % 8 / 2);
+        const uint32_t reg = (uint32_t)(block * s->width / 2 + col / 8 * 4 + row / 8 * 2 + col % 2);
+        if (has_c) {
+          const char *c = elem(a, o->at[an + 1 + reg], first + lane);
+          sum += s->info->c == IR_i32 ? (double)interp_int(c, 4) : (double)*(const float *)c;
+        }
+        char *d = elem(a, o->at[o->n + reg], first + lane);
+        if (s->info->c == IR_i32)
+          interp_put_int(d, 4, (int64_t)(int32_t)(int64_t)sum);
+        else
+          *(float *)d = (float)sum;
+      }
+    }
+  }
+}
+
+Step x_wgmma(World *w, Agent *a, const Ins *i) {
+  const Operands *o = i->extra;
+  IrWgmmaShape s;
+  if (!ir_wgmma_shape(i->op, &s)) return GO;
+  const uint32_t n = interp_count(a, i), an = s.a_regs ? s.a_regs : 1;
+  for (uint32_t first = 0; first + 32 <= n; first += 32) {
+    char *pa = NULL, *pb;
+    if (!s.a_regs) memcpy(&pa, elem(a, o->at[0], first), 8);
+    memcpy(&pb, elem(a, o->at[an], first), 8);
+    const size_t ab = (size_t)s.m * (size_t)s.k * ir_dtypes[s.info->a].bytes,
+                 bb = (size_t)s.k * (size_t)s.n * ir_dtypes[s.info->b].bytes;
+    if (!s.a_regs && !interp_mem_range(w, a, i, pa, ab, ACC_READ, first)) continue;
+    if (!interp_mem_range(w, a, i, pb, bb, ACC_READ, first)) continue;
+    Swizzled am = {0};
+    if (!s.a_regs) am = swizzled(pa, s.info->a, s.m, s.k, ir_attr_i(i->op, ATTR_a_trans));
+    const Swizzled bm = swizzled(pb, s.info->b, s.k, s.n, ir_attr_i(i->op, ATTR_b_trans));
+    warp_product(a, i, &s, first, (uint32_t)(a->lane0 + first) / 32, &am, &bm);
+  }
+  return SWITCH;
+}
+
+Step x_wgmma_wait(World *w, Agent *a, const Ins *i) {
+  const Operands *o = i->extra; // values, then results
+  const uint32_t n = interp_count(a, i), values = i->op->nresults;
+  (void)w;
+  for (uint32_t v = 0; v < values; v++) {
+    for (uint32_t k = 0; k < n; k++)
+      memcpy(elem(a, o->at[values + v], k), elem(a, o->at[v], k), o->at[v].esize);
+  }
+  return GO;
+}

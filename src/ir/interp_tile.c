@@ -442,6 +442,52 @@ Step x_dot(World *w, Agent *a, const Ins *i) {
   return GO;
 }
 
+// An operand of dot_async, row-major: the tile, or what its buffer holds, turned where asked.
+static const char *async_operand(World *w, Agent *a, const Ins *i, Ref r, uint32_t index, bool trans,
+                                 char *buf) {
+  const IrType *t = ir_operand(i->op, index)->type;
+  const size_t n = (size_t)ir_type_elems(t), es = ir_dtypes[t->dtype].bytes;
+  if (t->kind == IR_TILE) return full(a, r, buf, n);
+  const char *m = *(char **)interp_at(a, r);
+  if (!interp_mem_range(w, a, i, m, n * es, ACC_READ, 0)) return memset(buf, 0, n * es);
+  if (!trans) return m;
+  const size_t rows = (size_t)t->shape[0], cols = (size_t)t->shape[1];
+  for (size_t y = 0; y < rows; y++)
+    for (size_t x = 0; x < cols; x++) memcpy(buf + (x * rows + y) * es, m + (y * cols + x) * es, es);
+  return buf;
+}
+
+// Done when issued: reads too early or too late show in the stages where copies run in the background, and in --check.
+Step x_dot_async(World *w, Agent *a, const Ins *i) {
+  const DotExtra *x = i->extra;
+  const size_t na = (size_t)(x->m * x->k) * ir_dtypes[x->a].bytes,
+               nb = (size_t)(x->k * x->n) * ir_dtypes[x->b].bytes,
+               nc = (size_t)(x->m * x->n) * ir_dtypes[x->c].bytes, all = na + nb + nc + 192;
+  char *buf = interp_pool_get(w, all), *sb = buf + bits_round_up(na, 64), *sc = sb + bits_round_up(nb, 64);
+  const char *pa = async_operand(w, a, i, i->a, 0, ir_attr_i(i->op, ATTR_a_trans), buf);
+  const char *pb = async_operand(w, a, i, i->b, 1, ir_attr_i(i->op, ATTR_b_trans), sb);
+  const char *pc = i->c.space ? full(a, i->c, sc, (size_t)(x->m * x->n)) : memset(sc, 0, nc);
+  product(w, x, interp_at(a, i->r), pc, pa, pb);
+  interp_pool_put(w, buf, all);
+  return SWITCH;
+}
+
+Step x_dot_wait(World *w, Agent *a, const Ins *i) {
+  const Operands *o = i->extra; // values, then results
+  const uint32_t n = i->op->nresults;
+  (void)w;
+  for (uint32_t k = 0; k < n; k++) {
+    const IrType *t = i->op->results[k].type;
+    const size_t elems = (size_t)ir_type_elems(t);
+    char *r = interp_at(a, o->at[n + k]);
+    if (o->at[k].stride)
+      memcpy(r, interp_at(a, o->at[k]), elems * o->at[k].esize);
+    else
+      interp_fill(r, interp_at(a, o->at[k]), o->at[k].esize, elems);
+  }
+  return GO;
+}
+
 Step x_dot_mem(World *w, Agent *a, const Ins *i) {
   const IrType *tc = ir_operand(i->op, 0)->type, *ta = ir_operand(i->op, 1)->type,
                *tb = ir_operand(i->op, 2)->type;

@@ -58,6 +58,13 @@ typedef struct IrMmaInfo { // a row of mma.def
   uint32_t as, bs, cs; // registers of a lane
 } IrMmaInfo;
 extern const IrMmaInfo ir_mma[MMA_COUNT];
+typedef struct IrWgmmaInfo { // a row of wgmma.def
+  const char *name;
+  int k;
+  IrDtype a, b, c;
+  bool any_major;
+} IrWgmmaInfo;
+extern const IrWgmmaInfo ir_wgmma[WGMMA_COUNT];
 
 typedef enum IrStage { STAGE_tile, STAGE_laid, STAGE_lowered, STAGE_placed } IrStage;
 
@@ -240,6 +247,15 @@ typedef struct IrEffects {
   IrOrder order;                     // how it orders others (attributes resolved); ORDER_weak: not at all
   IrScope scope;
 } IrEffects;
+typedef struct IrWgmmaShape { // what a wgmma's attributes say
+  const IrWgmmaInfo *info;
+  int m, n, k;            // of the block's product
+  int groups_m, groups_n; // of four warps: group g has rows 64 (g % groups_m + groups_m i), columns width (g / groups_m) ..
+  int blocks, width;      // of 64 rows, i < blocks; columns of a group
+  int steps;              // of info->k
+  uint32_t a_regs, c_regs; // i32 of a (0: in memory), by block, step, fragment; results
+} IrWgmmaShape;
+bool ir_wgmma_shape(const IrOp *op, IrWgmmaShape *out); // false: there is no such product
 IrEffects ir_op_effects(const IrOp *op);      // this op alone
 IrEffects ir_op_effects_deep(const IrOp *op); // with everything in its regions
 // May a and b, adjacent in one block and without data dependence, change places? Only what the rows let.
@@ -345,5 +361,6 @@ Status ir_parse(Arena *a, IrCtx *ctx, Diags *d, const char *name, const char *te
                 IrModule **out);
 
 #include "ir/interp.h"
+#include "ir/launch.h"
 
 #endif

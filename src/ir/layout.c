@@ -172,6 +172,69 @@ IrLayout layout_mma_b(int rank, const int32_t *shape, const int32_t *warps, uint
   return repeated(&m, rank, r, c);
 }
 
+// Warp bits 0 and 1 are rows of a group; the rest divides rows, then columns.
+static void give_groups(Maker *m, int r, int c, const int32_t *warps, bool columns) {
+  give(m, PLACE_WARP, r, log2_of(warps[0]));
+  for (uint32_t i = 0; i < log2_of(warps[1]); i++) {
+    if (columns)
+      give(m, PLACE_WARP, c, 1);
+    else
+      push(m, PLACE_WARP, 0);
+  }
+}
+
+IrLayout layout_wgmma_c(int rank, const int32_t *shape, const int32_t *warps) {
+  Maker m = maker(rank, shape);
+  const int r = rank - 2, c = rank - 1;
+  const uint32_t across = log2_of(warps[1]);
+  give(&m, PLACE_REG, c, 1);
+  give(&m, PLACE_LANE, c, 2);
+  give(&m, PLACE_LANE, r, 3);
+  give(&m, PLACE_REG, r, 1);
+  // columns of one group first, so that its registers are neighbours
+  give(&m, PLACE_REG, c, m.size[c] - m.used[c] - across);
+  give_groups(&m, r, c, warps, true);
+  return repeated(&m, rank, c, r);
+}
+
+IrLayout layout_wgmma_a(int rank, const int32_t *shape, const int32_t *warps, uint32_t elem_pack) {
+  Maker m = maker(rank, shape);
+  const int r = rank - 2, c = rank - 1;
+  give(&m, PLACE_REG, c, elem_pack);
+  give(&m, PLACE_LANE, c, 2);
+  give(&m, PLACE_LANE, r, 3);
+  give(&m, PLACE_REG, r, 1);
+  give(&m, PLACE_REG, c, 1);
+  give_groups(&m, r, c, warps, false);
+  return repeated(&m, rank, c, r);
+}
+
+// ---- block memory ------------------------------------------------------------------------------------------------------------
+IrLayout layout_swizzled(int rank, const int32_t *shape, uint32_t elem_bytes) {
+  Maker m = maker(rank, shape);
+  const int c = rank - 1;
+  const uint32_t elem = log2_of(elem_bytes), line = 7 - elem, width = m.size[c] < line ? m.size[c] : line;
+  give(&m, PLACE_REG, c, width);
+  for (int i = c - 1; i >= 0; i--) rest(&m, i);
+  rest(&m, c);
+  const uint32_t chunk = 4 - elem; // the first bit of a chunk's number
+  for (uint32_t j = 0; chunk + j < width && line + j < layout_bits(&m.l); j++)
+    m.l.at[line + j] ^= m.l.at[chunk + j];
+  return m.l;
+}
+
+IrLayout layout_in_memory(const IrLayout *buffer, const IrLayout *tile) {
+  Echelon e;
+  echelon(buffer, &e);
+  IrLayout r = *tile;
+  for (uint32_t i = 0; i < layout_bits(tile); i++) {
+    uint32_t index = tile->at[i], offset = 0;
+    reduce(&e, &index, &offset);
+    r.at[i] = offset;
+  }
+  return r;
+}
+
 // ---- shape ops -------------------------------------------------------------------------------------------------------------------
 typedef struct Fields {
   uint32_t low[IR_MAX_RANK], bits[IR_MAX_RANK];

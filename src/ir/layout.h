@@ -56,6 +56,18 @@ IrLayout layout_mma_c(int rank, const int32_t *shape, const int32_t *warps);
 IrLayout layout_mma_a(int rank, const int32_t *shape, const int32_t *warps, uint32_t elem_pack);
 IrLayout layout_mma_b(int rank, const int32_t *shape, const int32_t *warps, uint32_t elem_pack);
 
+// The same of a group of four warps (wgmma): its 64 rows are the warps' 16 each; further warps divide rows, then columns. warps[0] is a
+// multiple of 4.
+IrLayout layout_wgmma_c(int rank, const int32_t *shape, const int32_t *warps);
+IrLayout layout_wgmma_a(int rank, const int32_t *shape, const int32_t *warps, uint32_t elem_pack);
+
+// ---- block memory. A buffer's layout has register bits alone: those of an element's offset in the buffer ------------------
+// Panels of at most 128 bytes of columns, row under row; chunks of 16 bytes change places within a panel's lines as tensor maps and the
+// matrix unit want them: bits 4.. of the byte offset ^= bits 7.. (1, 2 or 3 bits for panels of 32, 64 or 128 bytes).
+IrLayout layout_swizzled(int rank, const int32_t *shape, uint32_t elem_bytes);
+// Where a tile's places lie in a buffer: places to offsets instead of indices.
+IrLayout layout_in_memory(const IrLayout *buffer, const IrLayout *tile);
+
 // ---- what shape ops do to a layout ----------------------------------------------------------------------------------------
 // trans: axis i of the result is axis perm[i] of a (shape: a's).
 IrLayout layout_trans(const IrLayout *a, int rank, const int32_t *shape, const int64_t *perm);

@@ -17,6 +17,12 @@ const IrMmaInfo ir_mma[MMA_COUNT] = {
 #undef MMA_SHAPE
 };
 
+const IrWgmmaInfo ir_wgmma[WGMMA_COUNT] = {
+#define WGMMA_SHAPE(name, k, a, b, c, any) {#name, k, IR_##a, IR_##b, IR_##c, any},
+#include "ir/wgmma.def"
+#undef WGMMA_SHAPE
+};
+
 const IrOpInfo ir_ops[OP_COUNT] = {
 #define OP(name, operands, results, regions, attrs, executor, traits, stages, effects, text) \
   {#name, operands, results, regions, attrs, stages, effects, text, EXEC_##executor, TRAITS(traits)},

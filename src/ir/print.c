@@ -80,7 +80,9 @@ void ir_put_type(IrText *t, const IrType *ty) {
     ir_put(t, "memdesc<");
     if (ty->stages) ir_putf(t, "%d*", ty->stages);
     put_shape(t, ty);
-    ir_putf(t, "%s, %s>", dtype, ir_space_names[ty->space]);
+    ir_putf(t, "%s, %s", dtype, ir_space_names[ty->space]);
+    if (ty->layout) put_layout(t, ty->layout);
+    ir_put(t, ">");
     break;
   case IR_MBARRIER:
     ir_put(t, "mbarrier");

@@ -441,7 +441,7 @@ static bool read_type(Reader *r, const IrType **out) {
     return false;
   }
   if (t.kind == IR_MEMDESC && (!expect_char(r, ',') || !read_space(r, &t.space))) return false;
-  if (t.kind == IR_TILE && accept_char(r, ',')) {
+  if (t.kind != IR_DESC && accept_char(r, ',')) {
     if (!read_layout(r, &layout)) return false;
     has_layout = true;
   }

@@ -62,7 +62,10 @@ static bool check_layout(IrVerifier *v, const IrOp *op, const IrType *t) {
   const IrLayout *l = t->layout;
   const int64_t elems = ir_type_elems(t);
   if (elems < 1 || elems > IR_MAX_ELEMS || !bits_pow2((uint64_t)elems)) return true; // check_shape says so
-  if (1 << l->n[PLACE_LANE] != v->m->lanes || 1 << l->n[PLACE_WARP] != v->m->num_warps)
+  if (t->kind == IR_MEMDESC) {
+    if (l->n[PLACE_LANE] || l->n[PLACE_WARP] || 1 << l->n[PLACE_REG] != elems)
+      return ir_bad(v, op, "%s: the layout is not of the offsets of a buffer", ir_type_msg(v, t));
+  } else if (1 << l->n[PLACE_LANE] != v->m->lanes || 1 << l->n[PLACE_WARP] != v->m->num_warps)
     return ir_bad(v, op, "%s: the layout is not for %d lanes and %d warps", ir_type_msg(v, t), v->m->lanes,
                   v->m->num_warps);
   for (uint32_t i = 0; i < layout_bits(l); i++) {
@@ -83,7 +86,8 @@ static bool check_type(IrVerifier *v, const IrOp *op, const IrType *t) {
                     ir_type_msg(v, t));
     }
   }
-  if (t->layout && v->m->stage != STAGE_laid)
+  if (t->layout && v->m->stage != STAGE_laid &&
+      !(t->kind == IR_MEMDESC && v->m->stage == STAGE_lowered))
     return ir_bad(v, op, "a type has a layout, which this stage does not know");
   if (t->layout && !check_layout(v, op, t)) return false;
   if (t->kind == IR_MEMDESC && t->space == SPACE_global) {

@@ -65,6 +65,71 @@ static void mma_rules(V *v, const IrOp *op) {
   }
 }
 
+// a [m k] (or its buffer [k m]), b's buffer [k n] (or [n k]), c and the result [m n].
+static void async_product_rules(V *v, const IrOp *op) {
+  const IrType *a = in(op, 0), *b = in(op, 1), *c = in(op, 2), *r = op->results[0].type;
+  const int at = ir_attr_i(op, ATTR_a_trans) ? 1 : 0, bt = ir_attr_i(op, ATTR_b_trans) ? 1 : 0;
+  if (!want(v, op, a->kind == IR_TILE || a->kind == IR_MEMDESC, "a is neither a tile nor block memory"))
+    return;
+  if (!want(v, op, a->rank == 2 && b->rank == 2 && r->rank == 2, "the operands are not matrices")) return;
+  want(v, op, a->kind == IR_MEMDESC || !at, "a tile is never transposed");
+  want(v, op,
+       a->shape[at] == r->shape[0] && b->shape[1 - bt] == r->shape[1] && a->shape[1 - at] == b->shape[bt],
+       "the shapes do not fit");
+  want(v, op, !c || (ir_same_shape(c, r) && ir_same_elem(c, r)), "c is not of the result's type");
+}
+
+static void same_through(V *v, const IrOp *op) { // dot_wait, wgmma_wait
+  if (!want(v, op, op->noperands == op->nresults, "gives another number of values than it takes")) return;
+  for (uint32_t i = 0; i < op->nresults; i++) {
+    if (!want(v, op, in(op, i) == op->results[i].type, "changes a type")) return;
+  }
+  want(v, op, ir_attr_i(op, ATTR_pending) >= 0, "pending is negative");
+}
+
+bool ir_wgmma_shape(const IrOp *op, IrWgmmaShape *out) {
+  const IrAttr *p = ir_attr(op, ATTR_product);
+  const int64_t which = ir_attr_i(op, ATTR_wgmma);
+  if (which < 0 || which >= WGMMA_COUNT || !p || p->ints.n != 5) return false;
+  for (int i = 0; i < 5; i++) {
+    if (p->ints.v[i] < 1 || p->ints.v[i] > IR_MAX_ELEMS || !bits_pow2((uint64_t)p->ints.v[i])) return false;
+  }
+  const IrWgmmaInfo *s = &ir_wgmma[which];
+  *out = (IrWgmmaShape){.info = s,
+                        .m = (int)p->ints.v[0],
+                        .n = (int)p->ints.v[1],
+                        .k = (int)p->ints.v[2],
+                        .groups_m = (int)p->ints.v[3],
+                        .groups_n = (int)p->ints.v[4]};
+  out->blocks = out->m / (64 * out->groups_m);
+  out->width = out->n / out->groups_n;
+  out->steps = out->k / s->k;
+  const IrType *a = in(op, 0);
+  out->a_regs = a && ir_type_is_ptr(a) ? 0 : (uint32_t)(4 * out->blocks * out->steps);
+  out->c_regs = (uint32_t)(out->blocks * out->width / 2);
+  return out->blocks >= 1 && out->steps >= 1 && out->width >= 8 && out->width <= 256;
+}
+
+static void wgmma_rules(V *v, const IrOp *op) {
+  IrWgmmaShape s;
+  if (!want(v, op, op->noperands >= 2 && ir_wgmma_shape(op, &s), "there is no such product")) return;
+  const uint32_t a = s.a_regs ? s.a_regs : 1;
+  want(v, op, 4 * s.groups_m * s.groups_n == v->m->num_warps, "the groups are not the warps of the block");
+  if (!want(v, op, op->nresults == s.c_regs && (op->noperands == a + 1 || op->noperands == a + 1 + s.c_regs),
+            "the registers are not those of the product"))
+    return;
+  for (uint32_t i = 0; i < op->noperands; i++) {
+    const IrType *t = in(op, i);
+    const bool ok = i < s.a_regs ? is_reg(t, IR_i32)
+                    : i <= a     ? is_thread_ptr(t) && t->space == SPACE_shared
+                                 : is_reg(t, s.info->c);
+    if (!want(v, op, ok, "an operand is not of the product's type")) return;
+  }
+  for (uint32_t i = 0; i < op->nresults; i++) {
+    if (!want(v, op, is_reg(op->results[i].type, s.info->c), "a result is not of the product's type")) return;
+  }
+}
+
 void ir_lane_rules(V *v, const IrOp *op) {
   const IrType *a = in(op, 0);
   switch (op->kind) {
@@ -84,6 +149,10 @@ void ir_lane_rules(V *v, const IrOp *op) {
   case OP_ldmatrix:
   case OP_stmatrix: matrix_rules(v, op); break;
   case OP_mma: mma_rules(v, op); break;
+  case OP_dot_async: async_product_rules(v, op); break;
+  case OP_wgmma: wgmma_rules(v, op); break;
+  case OP_dot_wait:
+  case OP_wgmma_wait: same_through(v, op); break;
   case OP_copy_pack: {
     const int64_t bytes = ir_attr_i(op, ATTR_bytes);
     const IrType *src = in(op, 1), *mask = in(op, 2);

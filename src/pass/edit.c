@@ -172,6 +172,12 @@ IrOp *pass_narrow(IrOp *op, const bool *keep_result, const bool *keep_arg, Arena
   return made;
 }
 
+void pass_async_fence(IrBuilder *b) {
+  IrOp *fence = ir_build(b, OP_fence, 0, NULL, 0, NULL, 0);
+  ir_set_attr_i(fence, ATTR_proxy, PROXY_async);
+  ir_set_attr_i(fence, ATTR_scope, SCOPE_block);
+}
+
 int64_t pass_trip_count(const IrOp *op) {
   int64_t lo, hi, step;
   if (!ir_const_int(ir_operand(op, 0), &lo) || !ir_const_int(ir_operand(op, 1), &hi)) return -1;

@@ -23,6 +23,8 @@ typedef struct Lay {
   Arena *arena;
   PassAxes *axes;
   uint32_t lane_bits, warp_bits, nvalues;
+  bool wgmma;      // the machine has the matrix unit of four warps
+  Map stored;      // IrValue* -> IrValue*: the buffer that holds it for such products
   bool rows_first; // products feed products or reductions of rows: warps divide rows
   Map variants;    // IrValue* -> Variant*
   Map cheap;       // IrValue* -> 1 cheap, 2 dear
@@ -252,14 +254,130 @@ static void mma_warps(const Lay *l, const IrType *c, int32_t *warps) {
   }
 }
 
-static IrLayout mma_c_layout(const Lay *l, const IrType *c) {
+// Groups of four warps, 64 rows each: along rows as far as there are rows, then along columns.
+static bool group_warps(const Lay *l, const IrType *c, int32_t *warps) {
+  if (!l->wgmma || l->warp_bits < 2 || c->rank != 2 || c->shape[0] < 64) return false;
+  warps[0] = 4, warps[1] = 1;
+  for (uint32_t i = 2; i < l->warp_bits; i++) warps[c->shape[0] / warps[0] <= 16] *= 2;
+  const int32_t width = c->shape[1] / warps[1];
+  return width >= 8 && width <= 256 && (warps[1] == 1 || width >= 64);
+}
+
+// The row of wgmma.def that computes a product, or -1. Types that know one order only are turned on their way to block memory.
+static int wgmma_shape(const Lay *l, const IrOp *dot) {
+  const IrType *a = ir_operand(dot, 0)->type, *b = ir_operand(dot, 1)->type, *c = dot->results[0].type;
   int32_t warps[2];
+  if (!group_warps(l, c, warps)) return -1;
+  for (int i = 0; i < WGMMA_COUNT; i++) {
+    const IrWgmmaInfo *s = &ir_wgmma[i];
+    if (s->a != a->dtype || s->b != b->dtype || s->c != c->dtype) continue;
+    if (i == WGMMA_tf32_tf32 && ir_attr_i(dot, ATTR_prec) != PREC_tf32) continue;
+    const int bytes = ir_dtypes[s->a].bytes; // rows in block memory are 32 bytes or more
+    if (a->shape[1] >= s->k && a->shape[1] * bytes >= 32 && b->shape[1] * bytes >= 32) return i;
+  }
+  return -1;
+}
+
+static IrLayout dot_layout(const Lay *l, const IrOp *dot) { // of its result
+  const IrType *c = dot->results[0].type;
+  int32_t warps[2];
+  if (wgmma_shape(l, dot) >= 0) {
+    group_warps(l, c, warps);
+    return layout_wgmma_c(2, c->shape, warps);
+  }
   mma_warps(l, c, warps);
   return layout_mma_c(2, c->shape, warps);
 }
 
+// ---- products from block memory ---------------------------------------------------------------------------------------------------
+// The buffer that holds v, written right behind its definition.
+static IrValue *in_buffer(Lay *l, IrValue *v) {
+  IrValue *known = map_getp(&l->stored, v);
+  if (known) return known;
+  IrBuilder b = behind(v);
+  if (v->def) b.loc = v->def->loc;
+  const IrLayout swizzled = layout_swizzled(2, v->type->shape, (uint32_t)ir_dtypes[v->type->dtype].bytes);
+  const IrType *t = ir_type_with_layout(
+      l->ctx, ir_type_memdesc(l->ctx, v->type->dtype, SPACE_shared, 2, v->type->shape, 0), &swizzled);
+  IrValue *ops[2] = {ir_result(ir_build(&b, OP_mem_alloc, 0, NULL, 1, &t, 0), 0), v};
+  IrOp *store = ir_build(&b, OP_mem_store, 2, ops, 0, NULL, 0);
+  const IrLayout layout = *layout_of(l, v);
+  ask(l, store, 1, &layout);
+  map_setp(&l->stored, v, ops[0]);
+  return ops[0];
+}
+
+static bool is_turned(const IrValue *v) { return v->def && v->def->kind == OP_trans && v->type->rank == 2; }
+
+// Does v come from memory as it is, so that it may get to block memory without passing through registers?
+static bool is_loaded(const IrValue *v) {
+  if (is_turned(v)) v = ir_operand(v->def, 0);
+  return v->def && (v->def->kind == OP_load || v->def->kind == OP_desc_load);
+}
+
+// An operand in block memory, in the order that it has there or, where the type wants one (`turned`), in that.
+static IrValue *memory_operand(Lay *l, IrOp *dot, IrValue *v, bool any_order, bool turned, bool *is_trans) {
+  if (is_turned(v) && (any_order || turned)) {
+    *is_trans = true;
+    return in_buffer(l, ir_operand(v->def, 0));
+  }
+  *is_trans = !any_order && turned;
+  if (!*is_trans) return in_buffer(l, v);
+  IrBuilder b = ir_builder_before(dot);
+  b.loc = dot->loc;
+  const int32_t shape[2] = {v->type->shape[1], v->type->shape[0]};
+  const int64_t perm[2] = {1, 0};
+  const IrType *t = ir_type_with_shape(l->ctx, ir_type_with_layout(l->ctx, v->type, NULL), 2, shape);
+  const IrLayout from = *layout_of(l, v), to = layout_trans(&from, 2, v->type->shape, perm);
+  t = with(l, t, &to);
+  IrOp *trans = ir_build(&b, OP_trans, 1, &v, 1, &t, 0);
+  ir_set_attr_ints(trans, ATTR_perm, perm, 2);
+  pass_remark(l->pass, dot->loc,
+              "an operand of this product is transposed on its way to block memory, element by element: "
+              "the matrix unit takes %s in one order only",
+              ir_dtypes[v->type->dtype].name);
+  return in_buffer(l, ir_result(trans, 0));
+}
+
+static void lay_wgmma(Lay *l, IrOp *op, int which) {
+  const IrWgmmaInfo *s = &ir_wgmma[which];
+  IrValue *a = ir_operand(op, 0), *b = ir_operand(op, 1), *c = ir_operand(op, 2);
+  const IrType *ct = op->results[0].type;
+  int32_t warps[2];
+  group_warps(l, ct, warps);
+  bool a_trans = false, b_trans = false;
+  if (is_loaded(a) && (s->any_major || !is_turned(a))) {
+    a = memory_operand(l, op, a, s->any_major, false, &a_trans);
+  } else {
+    const IrLayout al =
+        layout_wgmma_a(2, a->type->shape, warps, (uint32_t)bits_log2(4u / ir_dtypes[s->a].bytes));
+    a = in_layout(l, a, &al);
+  }
+  b = memory_operand(l, op, b, s->any_major, true, &b_trans);
+  const IrLayout cl = layout_wgmma_c(2, ct->shape, warps);
+  uint64_t zero;
+  c = pass_const(c, &zero) && zero == 0 ? NULL : in_layout(l, c, &cl);
+  IrBuilder at = ir_builder_before(op);
+  at.loc = op->loc;
+  IrValue *ops[3] = {a, b, c};
+  const IrType *rt = with(l, ct, &cl);
+  IrOp *dot = ir_build(&at, OP_dot_async, 3, ops, 1, &rt, 0);
+  pass_copy_attrs(dot, op);
+  if (a_trans) ir_set_attr_i(dot, ATTR_a_trans, 1);
+  if (b_trans) ir_set_attr_i(dot, ATTR_b_trans, 1);
+  IrValue *flying = ir_result(dot, 0);
+  IrOp *wait = ir_build(&at, OP_dot_wait, 1, &flying, 1, &rt, 0);
+  ir_replace_uses(ir_result(op, 0), ir_result(wait, 0));
+  ir_erase(op);
+}
+
 static void lay_dot(Lay *l, IrOp *op) {
   const IrType *a = ir_operand(op, 0)->type, *b = ir_operand(op, 1)->type, *c = op->results[0].type;
+  const int group = wgmma_shape(l, op);
+  if (group >= 0) {
+    lay_wgmma(l, op, group);
+    return;
+  }
   if (lay_mma_shape(op) >= 0) {
     int32_t warps[2];
     mma_warps(l, c, warps);
@@ -293,7 +411,8 @@ static IrLayout foresee(Lay *l, IrValue *v, const IrType *t, int depth) {
   while (v && v->def && depth-- > 0) {
     const IrOp *op = v->def;
     if (op->kind == OP_dot)
-      return lay_mma_shape(op) >= 0 ? mma_c_layout(l, op->results[0].type) : default_layout(l, t);
+      return wgmma_shape(l, op) >= 0 || lay_mma_shape(op) >= 0 ? dot_layout(l, op) : default_layout(l, t);
+    if (op->kind == OP_dot_wait) return *v->type->layout;
     if (op->kind == OP_load) return memory_layout(l, ir_operand(op, 0));
     if (op->kind == OP_reduce) {
       const IrType *from = ir_operand(op, 0)->type;
@@ -533,6 +652,8 @@ Status pass_lay(Pass *pass) {
     l->warp_bits = (uint32_t)bits_log2((uint64_t)m->num_warps);
     l->axes = pass_axis_run(f, pass->scratch);
     l->nvalues = f->next_id;
+    l->wgmma = pass->config->machine && pass->config->machine->wgmma;
+    map_init(&l->stored, pass->scratch);
     map_init(&l->variants, pass->scratch);
     map_init(&l->cheap, pass->scratch);
     ir_walk(f->body, find_chain, l);

@@ -58,6 +58,11 @@ IrValue *low_i32(Low *l, int64_t v) { return ir_const_i(&l->b, i32_thread(l), v)
 IrValue *low_bin(Low *l, IrOpKind k, IrValue *x, IrValue *y) { return ir_binary(&l->b, k, x, y); }
 IrValue *low_and(Low *l, IrValue *x, IrValue *y) { return !x ? y : !y ? x : ir_binary(&l->b, OP_and, x, y); }
 IrValue *low_thread(Low *l, IrValue *v) { return v ? ir_to_thread(&l->b, v) : NULL; }
+IrValue *low_from_all(Low *l, IrValue *v, const IrType *t) {
+  IrOp *op = ir_build(&l->b, OP_from_thread, 1, &v, 1, &t, 0);
+  if (l->alike) ir_set_attr_i(op, ATTR_uniform, 1);
+  return ir_result(op, 0);
+}
 void low_barrier(Low *l) { ir_build(&l->b, OP_barrier, 0, NULL, 0, NULL, 0); }
 
 IrOp *low_if(Low *l, IrValue *cond, IrBuilder *inside) {
@@ -448,9 +453,7 @@ static void low_op(Low *l, IrOp *op) {
   case OP_warp_partitions: low_control(l, op); return;
   case OP_unsplat: {
     IrValue *v = low_regs(l, ir_operand(op, 0))[0];
-    const IrType *t = op->results[0].type;
-    IrOp *made = ir_build(&l->b, OP_from_thread, 1, &v, 1, &t, 0);
-    ir_replace_uses(ir_result(op, 0), ir_result(made, 0));
+    ir_replace_uses(ir_result(op, 0), low_from_all(l, v, op->results[0].type));
     drop(l, op);
     return;
   }
@@ -487,6 +490,8 @@ static void low_op(Low *l, IrOp *op) {
   case OP_histogram: low_histogram(l, op); break;
   case OP_scan: low_scan(l, op); break;
   case OP_dot: low_dot(l, op); break;
+  case OP_dot_async: low_dot_async(l, op); break;
+  case OP_dot_wait: low_dot_wait(l, op); break;
   case OP_print:
   case OP_assert: low_each(l, op); break;
   case OP_consume: low_set_regs(l, ir_result(op, 0), low_regs(l, ir_operand(op, 0))); break;
@@ -517,8 +522,19 @@ static bool user_memory(IrOp *op, void *user) { // places the program's own bloc
   return true;
 }
 
+// Copies of an element are computed alike from what is loaded alike. Assembly may ask who executes it, and a load that is meant to
+// see others' writes may see them in one thread and not yet in the next.
+static bool find_unlike(IrOp *op, void *user) {
+  Low *l = user;
+  if (op->kind == OP_inline_asm) l->alike = false;
+  if (op->kind == OP_load && (ir_attr_i(op, ATTR_order) || ir_attr_i(op, ATTR_volatile))) l->alike = false;
+  return l->alike;
+}
+
 static void low_func(Low *l, IrFunc *f) {
   l->f = f;
+  l->alike = true;
+  ir_walk(f->body, find_unlike, l);
   l->axes = pass_axis_run(f, l->arena);
   l->roots = pass_roots_run(f, l->arena);
   l->nvalues = f->next_id;

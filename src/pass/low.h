@@ -33,6 +33,7 @@ typedef struct Low {
   IrValue *tid, *lane, *warp; // thread i32, at the function's start
   IrOp *entry;                // things computed once go before it
   int64_t user_bytes;         // of block memory that the program itself allocates
+  bool alike;                 // threads that hold the same element hold the same bits: nothing else could come in
   IrBuilder b;                // where code goes now
 } Low;
 
@@ -61,6 +62,8 @@ IrValue *low_i32(Low *l, int64_t v);
 IrValue *low_bin(Low *l, IrOpKind k, IrValue *x, IrValue *y);
 IrValue *low_and(Low *l, IrValue *x, IrValue *y);       // of i1; either may be NULL: true
 IrValue *low_thread(Low *l, IrValue *v);                // a program scalar at thread level
+// A program scalar of type t from what is computed from tiles alike in all threads.
+IrValue *low_from_all(Low *l, IrValue *v, const IrType *t);
 IrOp *low_if(Low *l, IrValue *cond, IrBuilder *inside); // thread-level if without results; ends both arms
 void low_barrier(Low *l);
 // Combines y onto x (n values each) by a combine region: out[i].
@@ -72,9 +75,7 @@ typedef struct LowBuf {
   IrValue *ptr; // thread ptr<T, shared>
   const IrType *elem;
   bool as_int; // pointers are kept as i64, i1 as i8
-  // Swizzled: 16-byte chunks change places within lines of 128 bytes: index ^ ((index >> from & mask) << 3). Linear, so it goes
-  // into the bits of a layout like any other map. mask 0: not.
-  uint32_t from, mask;
+  const IrLayout *layout;   // offsets to indices; NULL: row-major
 } LowBuf;
 // Scratch for n elements at `offset` bytes behind the program's own; the caller keeps barriers.
 LowBuf low_scratch(Low *l, const IrType *elem, int64_t n, int64_t offset, int64_t *end);
@@ -85,7 +86,7 @@ void low_spill(Low *l, const LowBuf *b, const IrType *tile, IrValue **regs);
 void low_fetch(Low *l, const LowBuf *b, const IrType *tile, IrValue **regs);
 // May `ldmatrix` fetch these registers of 16-bit elements from row-major memory? transposed: by columns.
 bool low_is_matrix(const IrType *tile, bool *transposed);
-void low_swizzle(LowBuf *b, const IrType *tile); // for ldmatrix without bank conflicts
+void low_swizzle(Low *l, LowBuf *b, const IrType *tile); // for ldmatrix without bank conflicts
 void low_fetch_matrix(Low *l, const LowBuf *b, const IrType *tile, bool transposed, IrValue **regs);
 // The registers of `to` from those of `from`: renumbered, by shuffles, or through block memory.
 void low_move(Low *l, const IrType *from, IrValue **regs, const IrType *to, IrValue **out);
@@ -101,5 +102,9 @@ bool low_memory(Low *l, IrOp *op); // false: not theirs
 void low_reduce(Low *l, IrOp *op);
 void low_scan(Low *l, IrOp *op);
 void low_dot(Low *l, IrOp *op);
+void low_dot_async(Low *l, IrOp *op);
+void low_dot_wait(Low *l, IrOp *op);
+// The block memory of a memdesc, a stage of a ring too; for elements of `elem`.
+LowBuf low_program_buffer(Low *l, IrValue *mem, const IrType *elem);
 
 #endif

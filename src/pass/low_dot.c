@@ -1,7 +1,7 @@
 // low_dot: products in the lowered stage.
 //
 // On the matrix unit, where it knows the types: a's and b's fragments lie in registers (lay asked for them so); one `mma` for each
-// block of c and step of k. Otherwise both operands go to block memory and each thread adds up its own elements of c.
+// block of c and step of k; dot_async becomes wgmma. Otherwise both operands go to block memory and each thread adds up its own elements of c.
 #include "pass/low.h"
 
 #include <string.h>
@@ -175,4 +175,85 @@ void low_dot(Low *l, IrOp *op) {
     on_matrix_unit(l, op, which);
   else
     on_threads(l, op);
+}
+
+// ---- groups of four warps -----------------------------------------------------------------------------------------------------------
+// The registers of a tile in the order of wgmma's a: by block of 64 rows, step of k.
+static uint32_t group_fragments(Low *l, const IrOp *op, IrValue *v, int k, int groups_m, IrValue **out) {
+  const IrType *t = v->type;
+  IrValue **regs = low_regs(l, v);
+  uint32_t n = 0;
+  for (int64_t row = 0; row < t->shape[0]; row += 64 * groups_m) {
+    for (int64_t col = 0; col < t->shape[1]; col += k, n += 4)
+      fragment(l, regs, find(l, op, v, row, col), 4, t->dtype, out + n);
+  }
+  return n;
+}
+
+static IrValue *buffer_start(Low *l, IrValue *mem) {
+  return low_program_buffer(l, mem, ir_type_scalar(l->ctx, mem->type->dtype, LEVEL_thread)).ptr;
+}
+
+void low_dot_async(Low *l, IrOp *op) {
+  IrValue *a = ir_operand(op, 0), *b = ir_operand(op, 1), *c = ir_operand(op, 2), *result = ir_result(op, 0);
+  const IrType *t = result->type, *ct = low_elem(l, t);
+  const IrLayout *layout = t->layout;
+  int which = 0;
+  while (which < WGMMA_COUNT && !(ir_wgmma[which].a == a->type->dtype &&
+                                  ir_wgmma[which].b == b->type->dtype && ir_wgmma[which].c == t->dtype))
+    which++;
+  if (which == WGMMA_COUNT) low_fail(l, op->loc, "there is no product of these types on the matrix unit");
+  const bool at = ir_attr_i(op, ATTR_a_trans);
+  const int64_t k = a->type->shape[at ? 0 : 1], warps = (int64_t)1 << layout->n[PLACE_WARP];
+  // rows of the groups: the warp bits from the third on that are row bits
+  int64_t groups_m = 1;
+  const uint32_t first = layout_first(layout, PLACE_WARP) + 2;
+  for (uint32_t i = first; i < layout_bits(layout); i++)
+    groups_m *= layout->at[i] >= (uint32_t)t->shape[1] ? 2 : 1;
+  const uint32_t regs = layout_regs(layout);
+  IrValue **ops = arena_array(l->arena, IrValue *, 2 + regs + (uint32_t)(ir_type_elems(a->type) / 64));
+  const IrType **types = arena_array(l->arena, const IrType *, regs);
+  uint32_t n = 0;
+  if (a->type->kind == IR_TILE)
+    n = group_fragments(l, op, a, ir_wgmma[which].k, (int)groups_m, ops);
+  else
+    ops[n++] = buffer_start(l, a);
+  ops[n++] = buffer_start(l, b);
+  if (c) {
+    memcpy(ops + n, low_regs(l, c), regs * sizeof *ops);
+    n += regs;
+  }
+  for (uint32_t r = 0; r < regs; r++) types[r] = ct;
+  IrOp *made = ir_build(&l->b, OP_wgmma, n, ops, regs, types, 0);
+  const int64_t product[5] = {t->shape[0], t->shape[1], k, groups_m, warps / 4 / groups_m};
+  ir_set_attr_i(made, ATTR_wgmma, which);
+  ir_set_attr_ints(made, ATTR_product, product, 5);
+  if (at) ir_set_attr_i(made, ATTR_a_trans, 1);
+  if (ir_attr_i(op, ATTR_b_trans)) ir_set_attr_i(made, ATTR_b_trans, 1);
+  IrValue **out = low_new_regs(l, layout);
+  for (uint32_t r = 0; r < regs; r++) out[r] = ir_result(made, r);
+  low_set_regs(l, result, out);
+}
+
+void low_dot_wait(Low *l, IrOp *op) {
+  uint32_t n = 0, at = 0;
+  for (uint32_t i = 0; i < op->noperands; i++) n += layout_regs(low_layout(ir_operand(op, i)));
+  IrValue **ops = arena_array(l->arena, IrValue *, n);
+  const IrType **types = arena_array(l->arena, const IrType *, n);
+  for (uint32_t i = 0; i < op->noperands; i++) {
+    IrValue *v = ir_operand(op, i);
+    for (uint32_t r = 0; r < layout_regs(low_layout(v)); r++) {
+      ops[at] = low_thread(l, low_regs(l, v)[r]);
+      types[at++] = low_elem(l, v->type);
+    }
+  }
+  IrOp *made = ir_build(&l->b, OP_wgmma_wait, n, ops, n, types, 0);
+  ir_set_attr_i(made, ATTR_pending, ir_attr_i(op, ATTR_pending));
+  at = 0;
+  for (uint32_t i = 0; i < op->noperands; i++) {
+    const IrLayout *layout = low_layout(ir_result(op, i));
+    IrValue **out = low_new_regs(l, layout);
+    for (uint32_t r = 0; r < layout_regs(layout); r++) out[r] = ir_result(made, at++);
+    low_set_regs(l, ir_result(op, i), out);
+  }
 }

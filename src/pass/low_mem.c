@@ -23,7 +23,7 @@ LowBuf low_scratch(Low *l, const IrType *elem, int64_t n, int64_t offset, int64_
   const IrType *pt = ir_type_ptr(l->ctx, d, SPACE_shared, LEVEL_thread);
   IrOp *p = ir_build(&l->b, OP_mem_ptr, 1, &mem, 1, &pt, 0);
   *end = offset + (int64_t)bits_round_up((uint64_t)n * ir_dtypes[d].bytes, 128);
-  return (LowBuf){ir_result(p, 0), elem, as_int, 0, 0};
+  return (LowBuf){ir_result(p, 0), elem, as_int, NULL};
 }
 
 static const IrType *stored(Low *l, const LowBuf *b) {
@@ -74,24 +74,22 @@ static uint32_t run_reg(const Run *r, uint32_t first, uint32_t k) {
 }
 
 // ---- swizzles and ldmatrix
-static uint32_t swizzled(const LowBuf *b, uint32_t index) {
-  return index ^ (index >> b->from & b->mask) << 3;
+// A tile's layout with offsets in the buffer in place of indices.
+static const IrType *placed_in(Low *l, const LowBuf *b, const IrType *tile) {
+  if (!b->layout) return tile;
+  const IrLayout at = layout_in_memory(b->layout, tile->layout);
+  return ir_type_with_layout(l->ctx, tile, &at);
 }
 
 static IrValue *place_of(Low *l, const LowBuf *b, const IrType *tile, uint32_t reg) {
-  if (!b->mask) return low_index(l, tile, reg);
-  IrValue *x = low_base(l, tile);
-  IrValue *bits = low_bin(l, OP_and, low_bin(l, OP_shr_u, x, low_i32(l, b->from)), low_i32(l, b->mask));
-  x = low_bin(l, OP_xor, x, low_bin(l, OP_shl, bits, low_i32(l, 3)));
-  const uint32_t own = swizzled(b, layout_index(tile->layout, reg));
-  return own ? low_bin(l, OP_xor, x, low_i32(l, own)) : x;
+  return low_index(l, placed_in(l, b, tile), reg);
 }
 
-void low_swizzle(LowBuf *b, const IrType *tile) {
-  const uint32_t cols = (uint32_t)bits_log2((uint64_t)tile->shape[tile->rank - 1]),
-                 chunks = cols > 3 ? cols - 3 : 0;
-  b->from = chunks > 3 ? 3 + chunks : 6;
-  b->mask = (1u << (chunks < 3 ? chunks : 3)) - 1;
+void low_swizzle(Low *l, LowBuf *b, const IrType *tile) {
+  const uint32_t bytes = (uint32_t)ir_dtypes[tile->dtype].bytes;
+  if (tile->rank != 2 || tile->shape[1] * (int32_t)bytes < 32) return;
+  const IrLayout at = layout_swizzled(2, tile->shape, bytes);
+  b->layout = ir_type_with_layout(l->ctx, tile, &at)->layout;
 }
 
 bool low_is_matrix(const IrType *tile, bool *transposed) {
@@ -183,7 +181,7 @@ static LowBuf scratch_between(Low *l, const IrType *from, const IrType *to, int6
               "this value goes from one layout to another through %lld bytes of block memory",
               (long long)ir_type_elems(from) * ir_dtypes[b.ptr->type->dtype].bytes);
   bool transposed;
-  if (low_is_matrix(to, &transposed)) low_swizzle(&b, from);
+  if (low_is_matrix(to, &transposed)) low_swizzle(l, &b, from);
   return b;
 }
 static void fetch(Low *l, const LowBuf *b, const IrType *to, IrValue **out) {
@@ -422,26 +420,25 @@ static void once(Low *l, IrOp *op) {
 }
 
 // ---- block memory of the program ------------------------------------------------------------------------------------------------------
-// A stage of a ring that `pipe` made: swizzled where ldmatrix may read it; barriers stand in the program.
+// Barriers of a ring's stages stand in the program.
 static bool in_ring(const IrValue *mem) { return mem->def && mem->def->kind == OP_mem_view; }
 
-static LowBuf program_buffer(Low *l, IrValue *mem, const IrType *elem) {
+LowBuf low_program_buffer(Low *l, IrValue *mem, const IrType *elem) {
   const IrType *pt = ir_type_ptr(l->ctx, mem->type->dtype, SPACE_shared, LEVEL_thread);
-  if (in_ring(mem)) {
-    IrValue *ring = ir_operand(mem->def, 0), *stage = low_thread(l, ir_operand(mem->def, 1));
-    LowBuf b = {ir_result(ir_build(&l->b, OP_mem_ptr, 1, &ring, 1, &pt, 0), 0), elem, false, 0, 0};
+  IrValue *whole = in_ring(mem) ? ir_operand(mem->def, 0) : mem;
+  LowBuf b = {ir_result(ir_build(&l->b, OP_mem_ptr, 1, &whole, 1, &pt, 0), 0), elem, false, mem->type->layout};
+  if (whole != mem) {
+    IrValue *stage = low_thread(l, ir_operand(mem->def, 1));
     b.ptr = ir_ptr_add(&l->b, b.ptr, low_bin(l, OP_mul, stage, low_i32(l, ir_type_elems(mem->type))));
-    if (mem->type->rank == 2 && ir_dtypes[mem->type->dtype].bits == 16) low_swizzle(&b, mem->type);
-    return b;
   }
-  return (LowBuf){ir_result(ir_build(&l->b, OP_mem_ptr, 1, &mem, 1, &pt, 0), 0), elem, false, 0, 0};
+  return b;
 }
 
 // Copies of neighbours in the background; places that hold the same copy the same.
 static void low_copy(Low *l, IrOp *op) {
   IrValue *mem = ir_operand(op, 0), *p = ir_operand(op, 1), *mask = ir_operand(op, 2);
   const IrType *t = p->type;
-  const LowBuf b = program_buffer(l, mem, low_elem(l, ir_type_with_shape(l->ctx, mem->type, 0, NULL)));
+  const LowBuf b = low_program_buffer(l, mem, low_elem(l, ir_type_with_shape(l->ctx, mem->type, 0, NULL)));
   IrValue **ps = low_regs(l, p), **ms = mask ? low_regs(l, mask) : NULL;
   const uint32_t copies = low_copies(t->layout), bytes = ir_dtypes[t->dtype].bytes;
   const int d = t->rank - 1;
@@ -471,9 +468,9 @@ bool low_memory(Low *l, IrOp *op) {
   case OP_mem_load: {
     const IrType *t = op->results[0].type;
     IrValue **out = low_new_regs(l, t->layout);
-    const LowBuf b = program_buffer(l, ir_operand(op, 0), low_elem(l, t));
+    const LowBuf b = low_program_buffer(l, ir_operand(op, 0), low_elem(l, t));
     if (!in_ring(ir_operand(op, 0))) low_barrier(l);
-    if (b.mask) // a swizzled ring
+    if (b.layout) // swizzled: ldmatrix may read it
       fetch(l, &b, t, out);
     else
       low_fetch(l, &b, t, out);
@@ -493,9 +490,10 @@ bool low_memory(Low *l, IrOp *op) {
     return true;
   case OP_mem_store: {
     IrValue *v = ir_operand(op, 1);
-    const LowBuf b = program_buffer(l, ir_operand(op, 0), low_elem(l, v->type));
+    const LowBuf b = low_program_buffer(l, ir_operand(op, 0), low_elem(l, v->type));
     low_barrier(l);
     low_spill(l, &b, v->type, low_regs(l, v));
+    if (b.layout) pass_async_fence(&l->b); // products of groups of warps read it
     low_barrier(l);
     vec_push(l->arena, &l->dead, op);
     return true;

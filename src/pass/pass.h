@@ -22,6 +22,8 @@ typedef enum PassTarget {
 typedef struct PassMachine { // what passes may ask of the machine; never who it is
   int vector_bits;           // of one SIMD register
   int64_t arena_limit;       // bytes that one instance may use for its buffers; 0: no limit
+  bool wgmma;                // products of four warps from block memory
+  bool tma;                  // block copies through tensor maps, and mbarriers that count their bytes
 } PassMachine;
 
 typedef struct PassConfig {

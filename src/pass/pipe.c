@@ -1,9 +1,11 @@
 // pipe: software pipelines in the laid-out stage: what a loop's products read is copied to block memory some iterations ahead.
 //
-//   before          copies of iterations 0 .. S-2 into stages 0 .. S-2
+//   before          copies of iterations 0 .. L-1 into stages 0 .. L-1
 //   for i           wait until iteration i's copies are there; all threads meet
-//                   copies of iteration i + S-1 into the stage that iteration i-1 has read
+//                   copies of iteration i + L into the stage that iteration i + L - S has read
 //                   the product reads stage i mod S
+//
+// L is S - 1; S - 2 where the product of an iteration is still in flight in the next (its result is but the next one's c).
 //
 // A load takes part where it orders nothing, meets no write in the loop, feeds only one product, and its addresses can be computed
 // ahead: from the counter, from values that move by the same amount each turn, and from what does not change. What keeps a loop from it is
@@ -21,9 +23,10 @@ typedef struct Pipe {
   IrFunc *f;
 } Pipe;
 
-typedef struct Feed { // a load and the product it feeds
-  IrOp *load, *relayout;
-  IrValue *buffer;
+typedef struct
+    Feed { // a load and what takes it to its product: a relayout to registers, or a mem_store into a buffer of one stage
+  IrOp *load, *user;
+  IrValue *buffer; // the ring
 } Feed;
 
 typedef struct Loop {
@@ -31,7 +34,7 @@ typedef struct Loop {
   IrOp *op;
   IrBlock *body;
   Vec(Feed) feeds;
-  int stages;
+  int stages, lead; // copies are that many iterations ahead
 } Loop;
 
 // ---- what can be copied ahead -------------------------------------------------------------------------------------------------
@@ -94,9 +97,20 @@ static int copy_bytes(const Pipe *p, const IrOp *load) {
   return bytes >= 4 ? bytes : 0;
 }
 
-static const char *why_not(Loop *lp, IrOp *load, IrOp *relayout, uint64_t written) {
+// Is op the store of a buffer of this loop that only products of this loop read?
+static bool feeds_products(const Loop *lp, const IrOp *op) {
+  const IrOp *alloc = op->kind == OP_mem_store ? ir_operand(op, 0)->def : NULL;
+  if (!alloc || alloc->kind != OP_mem_alloc || alloc->parent != lp->body) return false;
+  for (const IrUse *u = alloc->results[0].uses; u; u = u->next) {
+    if (u->user != op && (u->user->kind != OP_dot_async || u->user->parent != lp->body)) return false;
+  }
+  return true;
+}
+
+static const char *why_not(Loop *lp, IrOp *load, IrOp *user, uint64_t written) {
   uint64_t bits;
-  if (relayout->parent != lp->body || !lay_product_of(relayout))
+  if (user->parent != lp->body ||
+      !(feeds_products(lp, user) || (user->kind == OP_relayout && lay_product_of(user))))
     return "it does not feed one product on the matrix unit";
   if (!pass_is_plain_load(load)) return "it is volatile or orders others";
   if (load->results[0].type->rank != 2) return "it is not a matrix";
@@ -118,7 +132,7 @@ static void find_feeds(Loop *lp) {
   PASS_EACH_OP(lp->body, op) {
     if (op->kind != OP_load || op->results[0].type->kind != IR_TILE) continue;
     const IrUse *u = op->results[0].uses;
-    if (!u || u->next || u->user->kind != OP_relayout) continue;
+    if (!u || u->next || (u->user->kind != OP_relayout && u->user->kind != OP_mem_store)) continue;
     const char *why = w.found ? "the loop waits or orders memory" : why_not(lp, op, u->user, w.roots);
     if (why)
       pass_remark(lp->p->pass, op->loc, "this load is not copied ahead: %s", why);
@@ -168,6 +182,14 @@ static IrValue *there(Ahead *a, IrValue *v) {
   return r;
 }
 
+static IrValue *view_of(const Pipe *p, IrBuilder *b, IrValue *ring, IrValue *stage) {
+  const IrType *t = ring->type;
+  const IrType *vt = ir_type_with_layout(
+      p->ctx, ir_type_memdesc(p->ctx, t->dtype, t->space, t->rank, t->shape, 0), t->layout);
+  IrValue *ops[2] = {ring, stage};
+  return ir_result(ir_build(b, OP_mem_view, 2, ops, 1, &vt, 0), 0);
+}
+
 // The copies of the iteration `turns` after the loop's start (outside) or after the current one, into a stage; nothing where the loop
 // ends before it.
 static void copies(Loop *lp, IrBuilder b, int64_t turns, bool outside, IrValue *stage) {
@@ -194,10 +216,7 @@ static void copies(Loop *lp, IrBuilder b, int64_t turns, bool outside, IrValue *
     a.b.loc = f->load->loc;
     IrValue *on = ir_result(ir_build(&a.b, OP_splat, 1, &in, 1, &mt, 0), 0);
     if (mask) on = ir_binary(&a.b, OP_and, there(&a, mask), on);
-    const IrType *vt = ir_type_memdesc(p->ctx, f->buffer->type->dtype, SPACE_shared, f->buffer->type->rank,
-                                       f->buffer->type->shape, 0);
-    IrValue *view_of[2] = {f->buffer, stage}, *address = there(&a, ptr);
-    IrValue *view = ir_result(ir_build(&a.b, OP_mem_view, 2, view_of, 1, &vt, 0), 0);
+    IrValue *address = there(&a, ptr), *view = view_of(p, &a.b, f->buffer, stage);
     IrValue *ops[4] = {view, address, on, NULL};
     const IrType *token = ir_type_token(p->ctx);
     ir_build(&a.b, OP_copy_async, 4, ops, 1, &token, 0);
@@ -238,49 +257,120 @@ static IrValue *carry_stage(Loop *lp) {
   return stage;
 }
 
+// ---- products in flight ---------------------------------------------------------------------------------------------------------
+static bool count_products(IrOp *op, void *user) {
+  *(int *)user += op->kind == OP_dot_async;
+  return true;
+}
+
+static bool in_a_ring(const Loop *lp, const IrValue *v) { // or written before the loop
+  if (v->type->kind != IR_MEMDESC || !pass_defined_in(v, lp->body)) return true;
+  for (uint32_t i = 0; i < lp->feeds.len; i++) {
+    if (lp->feeds.data[i].user->kind == OP_mem_store && ir_operand(lp->feeds.data[i].user, 0) == v)
+      return true;
+  }
+  return false;
+}
+
+// The wait for the loop's only product, where its result is nothing but the c of the next iteration's; else NULL.
+static IrOp *waits_for_sum(const Loop *lp) {
+  int n = 0;
+  ir_walk(lp->body, count_products, &n);
+  if (n != 1) return NULL;
+  PASS_EACH_OP(lp->body, op) {
+    if (op->kind != OP_dot_wait || op->noperands != 1 || !ir_operand(op, 0)->def) continue;
+    IrOp *dot = ir_operand(op, 0)->def;
+    const IrUse *u = op->results[0].uses;
+    if (dot->kind != OP_dot_async || dot->parent != lp->body || !u || u->next ||
+        u->user != ir_terminator(lp->body))
+      return NULL;
+    const uint32_t i = (uint32_t)(u - u->user->operands);
+    IrValue *sum = lp->body->args.data[1 + i];
+    const IrUse *c = sum->uses;
+    const bool chain =
+        c && !c->next && c->user == dot && ir_operand(dot, 2) == sum && ir_operand(dot, 0) != sum;
+    return chain && in_a_ring(lp, ir_operand(dot, 0)) && in_a_ring(lp, ir_operand(dot, 1)) ? op : NULL;
+  }
+  return NULL;
+}
+
+// The product of an iteration may still run in the next one; behind the loop it is waited for.
+static void keep_in_flight(Loop *lp, IrOp *wait) {
+  const uint32_t i = (uint32_t)(wait->results[0].uses - ir_terminator(lp->body)->operands);
+  ir_set_attr_i(wait, ATTR_pending, 1);
+  IrBuilder b = ir_builder_after(lp->op);
+  b.loc = wait->loc;
+  IrValue *sum = ir_result(lp->op, i);
+  const IrType *t = sum->type;
+  IrOp *last = ir_build(&b, OP_dot_wait, 1, &sum, 1, &t, 0);
+  ir_replace_uses(sum, ir_result(last, 0));
+  ir_set_operand(last, 0, sum);
+}
+
+static const IrType *ring_type(const Loop *lp, const Feed *f) {
+  const IrType *t = f->load->results[0].type;
+  IrLayout swizzled = layout_swizzled(t->rank, t->shape, (uint32_t)ir_dtypes[t->dtype].bytes);
+  const bool plain = t->shape[1] * ir_dtypes[t->dtype].bytes < 32; // too narrow to have neighbours to swap
+  return ir_type_with_layout(
+      lp->p->ctx, ir_type_memdesc(lp->p->ctx, t->dtype, SPACE_shared, t->rank, t->shape, lp->stages),
+      plain ? NULL : &swizzled);
+}
+
+// What read the operand from the load reads it from the ring.
+static void read_from_ring(Loop *lp, Feed *f, IrValue *stage) {
+  IrBuilder b = ir_builder_before(f->user);
+  b.loc = f->load->loc;
+  IrValue *view = view_of(lp->p, &b, f->buffer, stage);
+  if (f->user->kind == OP_mem_store) {
+    IrOp *alloc = ir_operand(f->user, 0)->def;
+    ir_erase(f->user);
+    ir_replace_uses(ir_result(alloc, 0), view);
+    ir_erase(alloc);
+  } else {
+    const IrType *t = f->user->results[0].type;
+    IrOp *load = ir_build(&b, OP_mem_load, 1, &view, 1, &t, 0);
+    ir_replace_uses(ir_result(f->user, 0), ir_result(load, 0));
+    ir_erase(f->user);
+  }
+  ir_erase(f->load);
+}
+
 static void pipeline(Loop *lp) {
   Pipe *p = lp->p;
   const IrType *i32 = ir_type_scalar(p->ctx, IR_i32, LEVEL_program), *token = ir_type_token(p->ctx);
+  IrOp *flying = lp->stages > 2 ? waits_for_sum(lp) : NULL;
+  lp->lead = lp->stages - (flying ? 2 : 1);
+  bool by_groups = false; // products read the rings through the async proxy
+  for (uint32_t i = 0; i < lp->feeds.len; i++) by_groups |= lp->feeds.data[i].user->kind == OP_mem_store;
   IrValue *stage = carry_stage(lp);
+  if (flying) keep_in_flight(lp, flying);
   IrBuilder b = ir_builder_before(lp->op);
   b.loc = lp->op->loc;
   for (uint32_t i = 0; i < lp->feeds.len; i++) {
-    Feed *f = &lp->feeds.data[i];
-    const IrType *t = f->load->results[0].type;
-    const IrType *mt = ir_type_memdesc(p->ctx, t->dtype, SPACE_shared, t->rank, t->shape, lp->stages);
-    f->buffer = ir_result(ir_build(&b, OP_mem_alloc, 0, NULL, 1, &mt, 0), 0);
+    const IrType *mt = ring_type(lp, &lp->feeds.data[i]);
+    lp->feeds.data[i].buffer = ir_result(ir_build(&b, OP_mem_alloc, 0, NULL, 1, &mt, 0), 0);
   }
   ir_build(&b, OP_barrier, 0, NULL, 0, NULL, 0); // of what the buffers held before
-  for (int k = 0; k < lp->stages - 1; k++) copies(lp, b, k, true, ir_const_i(&b, i32, k));
+  for (int k = 0; k < lp->lead; k++) copies(lp, b, k, true, ir_const_i(&b, i32, k));
   b = lp->body->first ? ir_builder_before(lp->body->first) : ir_builder_at_end(lp->body);
   b.loc = lp->op->loc;
   IrOp *wait = ir_build(&b, OP_async_wait, 0, NULL, 1, &token, 0);
-  ir_set_attr_i(wait, ATTR_pending, (lp->stages - 2) * (int64_t)lp->feeds.len);
+  ir_set_attr_i(wait, ATTR_pending, (lp->lead - 1) * (int64_t)lp->feeds.len);
+  if (by_groups) pass_async_fence(&b);
   ir_build(&b, OP_barrier, 0, NULL, 0, NULL, 0);
-  IrValue *first = ir_cmp(&b, CMP_eq, stage, ir_const_i(&b, i32, 0));
-  IrValue *before = ir_binary(&b, OP_sub, stage, ir_const_i(&b, i32, 1));
-  IrValue *free_stage = ir_select(&b, first, ir_const_i(&b, i32, lp->stages - 1), before);
-  copies(lp, b, lp->stages - 1, false, free_stage);
-  for (uint32_t i = 0; i < lp->feeds.len; i++) {
-    Feed *f = &lp->feeds.data[i];
-    b = ir_builder_before(f->relayout);
-    b.loc = f->load->loc;
-    const IrType *vt = ir_type_memdesc(p->ctx, f->buffer->type->dtype, SPACE_shared, f->buffer->type->rank,
-                                       f->buffer->type->shape, 0);
-    IrValue *ops[2] = {f->buffer, stage};
-    IrValue *view = ir_result(ir_build(&b, OP_mem_view, 2, ops, 1, &vt, 0), 0);
-    const IrType *t = f->relayout->results[0].type;
-    IrOp *load = ir_build(&b, OP_mem_load, 1, &view, 1, &t, 0);
-    ir_replace_uses(ir_result(f->relayout, 0), ir_result(load, 0));
-    ir_erase(f->relayout);
-    ir_erase(f->load);
-  }
+  const int back = lp->stages - lp->lead;
+  IrValue *first = ir_cmp(&b, CMP_slt, stage, ir_const_i(&b, i32, back));
+  IrValue *before = ir_binary(&b, OP_add, stage, ir_const_i(&b, i32, -back));
+  IrValue *wrapped = ir_binary(&b, OP_add, stage, ir_const_i(&b, i32, lp->lead));
+  copies(lp, b, lp->lead, false, ir_select(&b, first, wrapped, before));
+  for (uint32_t i = 0; i < lp->feeds.len; i++) read_from_ring(lp, &lp->feeds.data[i], stage);
   b = ir_builder_after(lp->op); // copies past the end are in flight still; their stages may be used again
   b.loc = lp->op->loc;
   ir_build(&b, OP_async_wait, 0, NULL, 1, &token, 0);
   pass_remark(p->pass, lp->op->loc,
-              "this loop copies %u operand%s of its products %d iterations ahead, in %d stages",
-              lp->feeds.len, lp->feeds.len > 1 ? "s" : "", lp->stages - 1, lp->stages);
+              "this loop copies %u operand%s of its products %d iterations ahead, in %d stages%s",
+              lp->feeds.len, lp->feeds.len > 1 ? "s" : "", lp->lead, lp->stages,
+              flying ? "; a product runs on beside the next iteration" : "");
 }
 
 static void visit(Pipe *p, IrBlock *b) {

@@ -71,13 +71,13 @@ V nvptx_tid(Lower *l) {
 }
 
 // ---- kernels -----------------------------------------------------------------------------------
-// A descriptor is passed by value and stays among the parameters.
-static void by_value(Lower *l, V fn, uint32_t i) {
-  const T bytes = LLVMArrayType2(l->i8, sizeof(ImageDesc));
+// What is passed by value and stays among the parameters.
+void nvptx_by_value(Lower *l, V fn, uint32_t i, uint32_t nbytes, uint32_t nalign) {
+  const T bytes = LLVMArrayType2(l->i8, nbytes);
   const unsigned kind = LLVMGetEnumAttributeKindForName("byval", 5),
                  align = LLVMGetEnumAttributeKindForName("align", 5);
   LLVMAddAttributeAtIndex(fn, i + 1, LLVMCreateTypeAttribute(l->cx, kind, bytes));
-  LLVMAddAttributeAtIndex(fn, i + 1, LLVMCreateEnumAttribute(l->cx, align, 8));
+  LLVMAddAttributeAtIndex(fn, i + 1, LLVMCreateEnumAttribute(l->cx, align, nalign));
   LLVMAddAttributeAtIndex(fn, i + 1, LLVMCreateStringAttribute(l->cx, "nvvm.grid_constant", 18, "", 0));
 }
 
@@ -109,24 +109,27 @@ void nvptx_kernel(Lower *l, const IrFunc *f, ImageVariant *out) {
   map_init(&s->pieces, l->arena);
   nvptx_place_mbarriers(l, f);
   const uint32_t n = f->body->args.len;
-  T *types = arena_array(l->arena, T, n + 1);
+  const uint32_t nmaps = nvptx_find_maps(l, f, out);
+  T *types = arena_array(l->arena, T, n + 1 + nmaps);
   for (uint32_t i = 0; i < n; i++) {
     const IrType *t = f->body->args.data[i]->type;
     types[i] = t->kind == IR_DESC ? l->ptr : lower_memory_type(l, t);
   }
   types[n] = l->space[SPACE_global];
+  for (uint32_t i = 0; i < nmaps; i++) types[n + 1 + i] = l->ptr;
   lower_describe_args(l, f, out);
-  const V fn = LLVMAddFunction(l->mod, f->name->s, LLVMFunctionType(l->void_, types, n + 1, false));
+  const V fn = LLVMAddFunction(l->mod, f->name->s, LLVMFunctionType(l->void_, types, n + 1 + nmaps, false));
   LLVMSetFunctionCallConv(fn, LLVMPTXKernelCallConv);
   lower_fn_attrs(l, fn);
   fn_attr(l, fn, "nvvm.reqntid", nvptx_text(l, "%d", l->ir->num_warps * 32));
   fn_attr(l, fn, "nvvm.minctasm", "1");
   lower_debug_function(l, fn, f->loc, f->name->s);
+  nvptx_map_params(l, fn, n + 1);
   begin(l, fn, LLVMGetParam(fn, n));
   for (uint32_t i = 0; i < n; i++) {
     const IrValue *v = f->body->args.data[i];
     if (v->type->kind == IR_DESC) {
-      by_value(l, fn, i);
+      nvptx_by_value(l, fn, i, sizeof(ImageDesc), 8);
       lower_set(l, v, LLVMGetParam(fn, i));
     } else {
       lower_set(l, v, lower_from_memory(l, LLVMGetParam(fn, i), v->type));
@@ -138,6 +141,7 @@ void nvptx_kernel(Lower *l, const IrFunc *f, ImageVariant *out) {
 
 // ---- ops ---------------------------------------------------------------------------------------
 bool nvptx_op(Lower *l, const IrOp *op) {
+  nvptx_in_run(l, op);
   if (op->kind == OP_tid) {
     lower_result(l, op, nvptx_tid(l));
     return true;
@@ -146,8 +150,9 @@ bool nvptx_op(Lower *l, const IrOp *op) {
     lower_result(l, op, LLVMConstInt(l->i32, nvptx_threads(l), false));
     return true;
   }
-  return nvptx_mem(l, op) || nvptx_num(l, op) || nvptx_lane(l, op) || nvptx_atomic(l, op) ||
-         nvptx_wait(l, op) || nvptx_mbarrier(l, op) || nvptx_people(l, op);
+  return nvptx_mem(l, op) || nvptx_num(l, op) || nvptx_lane(l, op) || nvptx_wgmma(l, op) ||
+         nvptx_atomic(l, op) || nvptx_wait(l, op) || nvptx_tma(l, op) || nvptx_mbarrier(l, op) ||
+         nvptx_people(l, op);
 }
 
 const Target target_nvptx = {

@@ -78,7 +78,10 @@ static void lower_fence(Lower *l, const IrOp *op) {
   if (ir_attr_i(op, ATTR_proxy) == PROXY_async) {
     if (!(l->facts->caps & TARGET_CAP_TMA))
       lower_fail(l, op, ST_UNSUPPORTED, "%s has no async proxy", l->facts->cpu);
-    nvptx_asm(l, l->void_, "fence.proxy.async;", "", NULL, 0, ASM_EFFECT);
+    // of all memory it waits for the whole device
+    const bool block = ir_attr_i(op, ATTR_scope) == SCOPE_block && order <= ORDER_relaxed;
+    nvptx_asm(l, l->void_, block ? "fence.proxy.async.shared::cta;" : "fence.proxy.async;", "", NULL, 0,
+              ASM_EFFECT);
   }
   if (order <= ORDER_relaxed) return;
   nvptx_asm(l, l->void_,
@@ -262,7 +265,11 @@ bool nvptx_lane(Lower *l, const IrOp *op) {
   case OP_barrier: nvptx_barrier(l); return true;
   case OP_warp_barrier: nvptx_warp_barrier(l); return true;
   case OP_fence: lower_fence(l, op); return true;
-  case OP_from_thread: lower_result(l, op, nvptx_from_thread(l, lower_operand(l, op, 0))); return true;
+  case OP_from_thread: {
+    const V v = lower_operand(l, op, 0);
+    lower_result(l, op, ir_attr_i(op, ATTR_uniform) ? v : nvptx_from_thread(l, v));
+    return true;
+  }
   case OP_ldmatrix: lower_ldmatrix(l, op); return true;
   case OP_stmatrix: lower_stmatrix(l, op); return true;
   case OP_mma: lower_mma(l, op); return true;

@@ -14,11 +14,17 @@ enum { NVPTX_GLOBAL = 1, NVPTX_SHARED = 3 }; // LLVM's address spaces
 
 typedef struct NvptxState { // of the function being emitted
   V tid;                    // in the block
+  V warp;                   // the same, as ptxas sees it: one in a warp; NULL: not asked for yet
   Map narrowed;             // LLVM value of a small float -> what it was made of (num.c)
   Map pieces;               // LLVM value of an element -> NvptxPiece: where in a loaded word it lies
   Map mbarriers;            // IrOp * of an mbarrier_alloc -> offset in shared memory
   LLVMBasicBlockRef end; // where the waits end that last too long (wait.c), and its phis; NULL: nowhere yet
   V end_fields[7];
+  Vec(struct NvptxMap *) maps; // tensor maps, hidden parameters (tma.c), and as the image says them
+  Vec(ImageMap) image_maps;
+  LLVMBasicBlockRef run_one,
+      run_all; // of a run of one thread's ops: inside, behind; run_one NULL: none is open
+  V run_branch;
   uint32_t part; // which partition of the block: its named barrier; 0 outside
   uint32_t part_first, part_warps;
 } NvptxState;
@@ -29,9 +35,10 @@ void nvptx_kernel(Lower *l, const IrFunc *f, ImageVariant *out);
 bool nvptx_op(Lower *l, const IrOp *op);
 void nvptx_finish(Lower *l, Output *out);     // PTX to cubin; the kernels' registers and spills
 V nvptx_shared_at(Lower *l, uint64_t offset); // address in the block's dynamic shared memory
-V nvptx_scratch(Lower *l, uint64_t bytes);    // the same bytes for all who ask; aligned to 16
-V nvptx_tid(Lower *l);                        // in the block or partition
-uint32_t nvptx_threads(const Lower *l);       // of the block or partition
+void nvptx_by_value(Lower *l, V fn, uint32_t i, uint32_t nbytes, uint32_t nalign); // parameter i
+V nvptx_scratch(Lower *l, uint64_t bytes); // the same bytes for all who ask; aligned to 16
+V nvptx_tid(Lower *l);                     // in the block or partition
+uint32_t nvptx_threads(const Lower *l);    // of the block or partition
 
 // ---- inline.c: inline assembly. `constraints` as LLVM reads them, without clobbers. Results of several values are a struct.
 enum {
@@ -47,9 +54,11 @@ char *nvptx_text(Lower *l, const char *fmt, ...) DT_PRINTF(2, 3); // in the aren
 bool nvptx_mem(Lower *l, const IrOp *op);
 bool nvptx_num(Lower *l, const IrOp *op);
 bool nvptx_lane(Lower *l, const IrOp *op);
+bool nvptx_wgmma(Lower *l, const IrOp *op);
 bool nvptx_atomic(Lower *l, const IrOp *op);
 bool nvptx_wait(Lower *l, const IrOp *op);
 bool nvptx_mbarrier(Lower *l, const IrOp *op);
+bool nvptx_tma(Lower *l, const IrOp *op);
 bool nvptx_people(Lower *l, const IrOp *op);
 // Hooks of the shared code.
 V nvptx_widen(Lower *l, V x, IrDtype d);
@@ -74,6 +83,12 @@ LLVMBasicBlockRef nvptx_begin_one(Lower *l); // what follows is done by thread 0
 void nvptx_end_one(Lower *l, LLVMBasicBlockRef all);   // to here; `all` is what begin gave
 V nvptx_clock(Lower *l);                               // nanoseconds
 void nvptx_place_mbarriers(Lower *l, const IrFunc *f); // behind the buffers
+// ---- tma.c
+uint32_t nvptx_find_maps(Lower *l, const IrFunc *f, ImageVariant *out); // how many parameters they are
+void nvptx_map_params(Lower *l, V fn, uint32_t first);
+void nvptx_prefetch_maps(Lower *l); // by one thread
+V nvptx_elected(Lower *l); // i1: one thread of the block's or partition's first warp, always the same
+void nvptx_in_run(Lower *l, const IrOp *op); // before each op
 // Ends the thread with a report. What is not known of the word is NULL or 0. The builder is left without a place.
 void nvptx_give_up(Lower *l, V site, AbiReportKind kind, V flag, V seen, V value, uint32_t bytes, AbiCmp cmp);
 const char *nvptx_scope(const IrOp *op); // "cta", "gpu", "sys"

@@ -259,8 +259,13 @@ static void lower_mbarrier_alloc(Lower *l, const IrOp *op) {
     V args[] = {lower_field(l, first, 8 * (uint64_t)i), u32(l, (uint64_t)ir_attr_i(op, ATTR_count))};
     nvptx_asm(l, l->void_, "mbarrier.init.shared.b64 [$0], $1;", "l,r", args, 2, ASM_EFFECT);
   }
-  if (l->facts->caps & TARGET_CAP_TMA) nvptx_asm(l, l->void_, "fence.proxy.async;", "", NULL, 0, ASM_EFFECT);
+  if (l->facts->caps & TARGET_CAP_TMA) {
+    lower_intrinsic(l, "llvm.nvvm.fence.mbarrier_init.release.cluster", NULL, 0, NULL, 0);
+    nvptx_asm(l, l->void_, "fence.proxy.async;", "", NULL, 0, ASM_EFFECT);
+    nvptx_prefetch_maps(l);
+  }
   nvptx_end_one(l, all);
+  nvptx_warp_barrier(l);
   nvptx_barrier(l);
   lower_result(l, op, first);
 }
