@@ -6,6 +6,7 @@
 //   place_check.c    later choices: values that must live in memory, loads that may not wait, updates not done in place
 //   place_eval.c     one element (or vector) of a tile value inside a nest
 //   place_nest.c     loops of a group and what its roots do with the elements
+//   place_width.c    how many lanes the vectors of a nest have
 //   place_special.c  ops on tiles with loops of their own: scans, histograms, atomics, ...
 //   place_emit.c     program-level code: scalars, control, steps in order
 //   place_thread.c   thread-level code, run by run; place_lanes*.c: its ops on the masked lanes of a warp
@@ -233,6 +234,10 @@ void place_loops_open(Place *p, PlaceNest *n, int rank, const int32_t *shape, in
 void place_loops_close(PlaceNest *n);
 bool place_identity(const IrBlock *region, const IrType *elem,
                     uint64_t *bits); // neutral value of a one-op combination
+
+// ---- place_width.c
+int place_last_wide(int rank, const int32_t *shape); // the last axis of more than one element, or -1
+int place_lanes(Place *p, const PlaceGroup *g);      // of the vectors of its nest; 1: scalars
 
 // ---- place_emit.c
 void place_emit_run(Place *p);

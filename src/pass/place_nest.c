@@ -82,17 +82,10 @@ void place_nest_scalar(Place *p, PlaceNest *n) {
   map_init(&n->terms, p->arena);
 }
 
-static int last_wide(int rank, const int32_t *shape) {
-  for (int i = rank - 1; i >= 0; i--) {
-    if (shape[i] > 1) return i;
-  }
-  return -1;
-}
-
 static void set_shape(PlaceNest *n, int rank, const int32_t *shape) {
   n->rank = rank;
   memcpy(n->shape, shape, sizeof *shape * (size_t)rank);
-  n->va = last_wide(rank, shape);
+  n->va = place_last_wide(rank, shape);
   for (int i = 0; i < rank; i++) n->idx[i] = place_const(n, 0);
 }
 
@@ -128,47 +121,6 @@ void place_loops_open(Place *p, PlaceNest *n, int rank, const int32_t *shape, in
 
 void place_loops_close(PlaceNest *n) {
   while (n->depth) close_loop(n, 0, NULL);
-}
-
-// ---- how many lanes ------------------------------------------------------------------------------------------------------------
-typedef struct Width {
-  int bits;     // of the widest element
-  float cost;   // of the float operations: long ones keep the machine busy without several vectors at once
-  bool gathers; // goes element by element anyway
-} Width;
-
-static void widest(Place *p, IrValue *v, bool same, void *user) {
-  Width *w = user;
-  const PlaceInfo *in = place_info(p, v);
-  (void)same;
-  w->gathers |= in->is_virtual && v->def->kind == OP_gather;
-  if (ir_type_is_ptr(v->type) || v->type->dtype == IR_i1 || !in->deps) return;
-  if (!ir_type_is_float(v->type)) {
-    bool affine = true;
-    for (int i = 0; i < v->type->rank; i++) affine &= in->step[i] != PLACE_STEP_ANY;
-    if (affine && in->is_virtual && v->def->kind != OP_load) return;
-  }
-  const int bits = ir_dtypes[v->type->dtype].bits;
-  if (bits > w->bits) w->bits = bits;
-  if (!in->is_virtual || !ir_type_is_float(v->type)) return;
-  w->cost += v->def->kind == OP_math ? 8 : v->def->kind == OP_fdiv ? 4 : 0.7f;
-}
-
-static int choose_lanes(Place *p, PlaceGroup *g) {
-  const int va = last_wide(g->rank, g->shape);
-  if (va < 0) return 1;
-  Width w = {0};
-  place_group_values(p, g, widest, &w);
-  for (uint32_t i = 0; i < g->roots.len; i++) {
-    const PlaceRoot *r = g->roots.data[i];
-    if (r->kind == ROOT_REDUCE && !place_region_is_plain(r->op->regions[0])) return 1;
-  }
-  if (!w.bits) w.bits = 32;
-  const int native = p->vector_bits / w.bits;
-  int lanes = native * (w.gathers ? 1 : w.cost > 20 ? 2 : 4);
-  if (lanes > PLACE_MAX_LANES) lanes = PLACE_MAX_LANES;
-  if (lanes > g->shape[va]) lanes = g->shape[va];
-  return lanes < 1 ? 1 : lanes;
 }
 
 // ---- terms: parts of masks that are known along a row ----------------------------------------------------------------------------
@@ -719,7 +671,7 @@ void place_emit_group(Place *p, PlaceGroup *g) {
   const PlaceRoot *r0 = g->roots.data[0];
   p->b.loc = r0->op ? r0->op->loc : r0->value->def ? r0->value->def->loc : p->b.loc;
   place_nest_scalar(p, n);
-  n->lanes = choose_lanes(p, g);
+  n->lanes = place_lanes(p, g);
   set_shape(n, g->rank, g->shape);
   for (uint32_t i = 0; i < g->roots.len; i++) {
     const PlaceRoot *r = g->roots.data[i];
