@@ -106,8 +106,35 @@ static void across_warps(Comb *c, const IrType *rt, IrValue ***acc, uint32_t reg
   for (uint32_t i = 0; i < c->n; i++) low_fill_copies(tile->layout, acc[i]);
 }
 
+// Does it give the same bits whichever side comes first?
+static bool commutes(const IrBlock *region, uint32_t n) {
+  const IrOp *end = ir_terminator(region);
+  for (uint32_t i = 0; i < n; i++) {
+    const IrOp *op = ir_operand(end, i)->def;
+    const IrValue *a = region->args.data[i], *b = region->args.data[n + i];
+    if (!op || op->parent != region || op->noperands != 2 || !(ir_ops[op->kind].traits & TRAIT_COMMUTATIVE))
+      return false;
+    const IrValue *x = ir_operand(op, 0), *y = ir_operand(op, 1);
+    if (!(x == a && y == b) && !(x == b && y == a)) return false;
+  }
+  return true;
+}
+
+// Of two lanes that exchange, both put the lower's part first, so that both get the same bits.
+static void in_order(Comb *c, uint32_t lane_bit, IrValue **x, IrValue **y) {
+  Low *l = c->l;
+  IrValue *upper =
+      ir_cmp(&l->b, CMP_ne, low_bin(l, OP_and, l->lane, low_i32(l, 1 << lane_bit)), low_i32(l, 0));
+  for (uint32_t i = 0; i < c->n; i++) {
+    IrValue *own = x[i], *other = y[i];
+    x[i] = ir_select(&l->b, upper, other, own);
+    y[i] = ir_select(&l->b, upper, own, other);
+  }
+}
+
 void low_reduce(Low *l, IrOp *op) {
   Comb c = comb_of(l, op);
+  const bool alike = commutes(op->regions[0], c.n);
   const IrType *rt = op->results[0].type;
   // Registers of the result: those of the operand without the axis' (lay made the result's layout so).
   uint32_t along = 0, kept[LAYOUT_MAX_BITS], nkept = 0;
@@ -139,6 +166,7 @@ void low_reduce(Low *l, IrOp *op) {
     for (uint32_t i = 0; i < c.layout->n[PLACE_LANE]; i++) {
       if (!(c.layout->at[c.layout->n[PLACE_REG] + i] & c.axis_mask)) continue;
       shuffle(&c, SHFL_xor, low_i32(l, 1 << i), x, y);
+      if (!alike) in_order(&c, i, x, y);
       low_combine(l, op->regions[0], c.n, x, y, x);
     }
     for (uint32_t i = 0; i < c.n; i++) acc[i][r] = x[i];
@@ -150,9 +178,7 @@ void low_reduce(Low *l, IrOp *op) {
       low_set_regs(l, result, acc[i]);
       continue;
     }
-    const IrType *pt = result->type;
-    IrOp *made = ir_build(&l->b, OP_from_thread, 1, &acc[i][0], 1, &pt, 0);
-    ir_replace_uses(result, ir_result(made, 0));
+    ir_replace_uses(result, low_from_all(l, acc[i][0], result->type));
   }
 }
 

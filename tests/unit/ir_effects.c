@@ -58,6 +58,8 @@ static const Row rows[] = {
     {OP_smid, "laid", "%r = smid : i32", X, 0, 0, 0, false, ORDER_weak, SCOPE_block},
     {OP_assume, "laid", "assume %c", 0, X, 0, 0, false, ORDER_weak, SCOPE_block},
     {OP_from_thread, "laid", "%r = from_thread %t : i32", 0, 0, 0, 0, true, ORDER_weak, SCOPE_block},
+    {OP_from_thread, "laid", "%r = from_thread %t {uniform=true} : i32", 0, 0, 0, 0, false, ORDER_weak,
+     SCOPE_block},
     {OP_load, "laid", "%r = load %p, _, _ : f32", G, 0, 0, 0, false, ORDER_weak, SCOPE_block},
     {OP_load, "laid", "%r = load %p, _, _ {volatile=true} : f32", G, 0, 0, 0, false, ORDER_relaxed,
      SCOPE_block},
