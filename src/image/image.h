@@ -212,7 +212,7 @@ typedef struct ImageStep {
 } ImageStep;
 enum { IMAGE_RECIPE_MAX = 256, IMAGE_RECIPE_DEPTH = 16 }; // steps of a recipe; values on its stack
 typedef struct ImageRecipe {
-  const ImageStep *steps;
+  ImageStep *steps;
   uint32_t n;
 } ImageRecipe;
 enum { IMAGE_MAP_RANK = 5, IMAGE_MAP_BYTES = 128, IMAGE_MAP_ALIGN = 64, IMAGE_MAPS_MAX = 24 };
@@ -270,6 +270,8 @@ typedef struct Image {
   uint32_t nsites;
   const char *source_name;
 } Image;
+// The variant's arguments get other numbers: argument i is number to[i] from now on.
+void image_renumber_args(ImageVariant *v, const uint32_t *to);
 // Bytes of a launch's packed arguments, hidden ones included; where map i lies among them.
 uint32_t image_launch_bytes(const ImageVariant *v);
 uint32_t image_map_offset(const ImageVariant *v, uint32_t i);

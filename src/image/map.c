@@ -131,6 +131,23 @@ uint32_t image_launch_bytes(const ImageVariant *v) {
   return v->nmaps ? image_map_offset(v, v->nmaps) : v->args_bytes + 8;
 }
 
+static void renumber(ImageRecipe *r, const uint32_t *to) {
+  for (uint32_t i = 0; i < r->n; i++) {
+    ImageStep *s = &r->steps[i];
+    if (s->op >= IMAGE_STEP_ARG && s->op <= IMAGE_STEP_STRIDE) s->arg = to[s->arg];
+  }
+}
+void image_renumber_args(ImageVariant *v, const uint32_t *to) {
+  for (uint32_t i = 0; i < v->nmaps; i++) {
+    ImageMap *m = &v->maps[i];
+    renumber(&m->base, to);
+    for (uint32_t d = 0; d < m->rank; d++) {
+      renumber(&m->sizes[d], to);
+      renumber(&m->strides[d], to);
+    }
+  }
+}
+
 // ---- recipes -----------------------------------------------------------------------------------------------------------
 static int64_t extend(int64_t x, int64_t bits, bool sign) {
   const int up = 64 - (int)bits;

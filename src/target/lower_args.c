@@ -1,7 +1,7 @@
 // lower_args: a kernel's parameters as the image describes them: packed, each aligned to its size, descriptors to 8.
 #include "target/target_impl.h"
 
-static uint32_t image_dtype(IrDtype d, bool uns) {
+uint32_t lower_image_dtype(IrDtype d, bool uns) {
   switch (d) {
   case IR_i1: return IMAGE_I1;
   case IR_i8: return uns ? IMAGE_U8 : IMAGE_I8;
@@ -30,7 +30,7 @@ static void describe(Lower *l, const IrType *t, const IrParam *p, ImageArg *arg)
               : ir_type_is_int(t) ? IMAGE_ARG_INT
                                   : IMAGE_ARG_FLOAT;
   arg->bits = ir_dtypes[t->dtype].bits;
-  arg->dtype = image_dtype(t->dtype, p->is_unsigned);
+  arg->dtype = lower_image_dtype(t->dtype, p->is_unsigned);
   arg->is_unsigned = p->is_unsigned;
   arg->divisible = p->divisible > 1 && p->divisible <= INT32_MAX ? (uint32_t)p->divisible : 1;
   if (t->kind != IR_DESC) return;

@@ -107,6 +107,7 @@ T lower_type(const Lower *l, const IrType *t);
 T lower_dtype(const Lower *l, IrDtype d);
 int64_t lower_upper_bound(const IrValue *v,
                           int depth); // of an integer; INT64_MAX: not known. Start with depth 0
+uint32_t lower_image_dtype(IrDtype d, bool uns);
 void lower_describe_args(Lower *l, const IrFunc *f, ImageVariant *out); // fills args, nargs, args_bytes
 uint32_t lower_site(Lower *l, const IrOp *op, const char *what, const char *fmt);
 V lower_alloca(Lower *l, T t, uint32_t align); // in the entry block

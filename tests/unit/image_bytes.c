@@ -16,10 +16,9 @@ static ImageArg args_a[] = {
      .block = {64, -1},
      .offset = 16},
 };
-static const ImageStep base_steps[] = {
-    {IMAGE_STEP_ARG, 0, 0}, {IMAGE_STEP_CONST, 0, 64}, {IMAGE_STEP_ADD, 0, 0}};
-static const ImageStep n_steps[] = {{IMAGE_STEP_ARG, 1, 0}}, dim_steps[] = {{IMAGE_STEP_DIM, 2, 1}},
-                       one_steps[] = {{IMAGE_STEP_CONST, 0, 1}};
+static ImageStep base_steps[] = {{IMAGE_STEP_ARG, 0, 0}, {IMAGE_STEP_CONST, 0, 64}, {IMAGE_STEP_ADD, 0, 0}};
+static ImageStep n_steps[] = {{IMAGE_STEP_ARG, 1, 0}}, dim_steps[] = {{IMAGE_STEP_DIM, 2, 1}},
+                 one_steps[] = {{IMAGE_STEP_CONST, 0, 1}};
 static ImageMap maps[] = {{.name = "x",
                            .dtype = IMAGE_BF16,
                            .rank = 2,
@@ -222,7 +221,7 @@ static ImageArg args_m[] = {
 };
 static ImageVariant variant_m = {.entry = "m", .args = args_m, .nargs = 7, .args_bytes = 120};
 
-static int64_t eval(const ImageStep *steps, uint32_t n) {
+static int64_t eval(ImageStep *steps, uint32_t n) {
   char packed[120] = {0};
   const uint64_t p = 0xfedcba9876543210;
   const int32_t i = -7;
@@ -246,7 +245,7 @@ static int64_t eval(const ImageStep *steps, uint32_t n) {
   assert_int_equal(out.strides[0], 1);
   return out.sizes[0];
 }
-#define EVAL(...) eval((const ImageStep[]){__VA_ARGS__}, DT_COUNTOF(((const ImageStep[]){__VA_ARGS__})))
+#define EVAL(...) eval((ImageStep[]){__VA_ARGS__}, DT_COUNTOF(((const ImageStep[]){__VA_ARGS__})))
 #define K(x) \
   { IMAGE_STEP_CONST, 0, x }
 #define DO(op) \
@@ -308,8 +307,8 @@ static void test_recipes(void **state) {
 
 static void test_bad_maps(void **state) {
   (void)state;
-  const ImageStep p = {IMAGE_STEP_ARG, 0, 0};
-  const struct {
+  ImageStep p = {IMAGE_STEP_ARG, 0, 0};
+  struct {
     const char *fault;
     ImageStep steps[3];
     uint32_t n;

@@ -98,8 +98,7 @@ static void test_image(void **state) {
                            .bits = 32,
                            .divisible = 1 << i,
                            .offset = i * 16};
-    static const ImageStep steps[] = {
-        {IMAGE_STEP_ARG, 0, 0}, {IMAGE_STEP_CONST, 0, 3}, {IMAGE_STEP_MUL, 0, 0}};
+    static ImageStep steps[] = {{IMAGE_STEP_ARG, 0, 0}, {IMAGE_STEP_CONST, 0, 3}, {IMAGE_STEP_MUL, 0, 0}};
     ImageMap map = {.name = "m", .dtype = IMAGE_F32, .rank = 2, .box = {8, 4}, .base = {steps, 3}};
     for (uint32_t i = 0; i < 2; i++) map.sizes[i] = map.strides[i] = (ImageRecipe){steps, i ? 3 : 1};
     ImageVariant v[2];

@@ -7,14 +7,14 @@
 // copy(a, rows, cols, d): maps of the matrix a[rows, cols] of bf16, whose rows start at multiples of 8 elements, and of d.
 static const char PTX[] = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry copy(\n";
 
-static const ImageStep base_steps[] = {{IMAGE_STEP_ARG, 0, 0}}, rows_steps[] = {{IMAGE_STEP_ARG, 1, 0}},
-                       cols_steps[] = {{IMAGE_STEP_ARG, 2, 0}}, one_steps[] = {{IMAGE_STEP_CONST, 0, 1}};
-static const ImageStep stride_steps[] = { // (cols + 7) / 8 * 8, in 32 bits
+static ImageStep base_steps[] = {{IMAGE_STEP_ARG, 0, 0}}, rows_steps[] = {{IMAGE_STEP_ARG, 1, 0}},
+                 cols_steps[] = {{IMAGE_STEP_ARG, 2, 0}}, one_steps[] = {{IMAGE_STEP_CONST, 0, 1}};
+static ImageStep stride_steps[] = { // (cols + 7) / 8 * 8, in 32 bits
     {IMAGE_STEP_ARG, 2, 0},   {IMAGE_STEP_CONST, 0, 7}, {IMAGE_STEP_ADD, 0, 0},   {IMAGE_STEP_SEXT, 0, 32},
     {IMAGE_STEP_CONST, 0, 8}, {IMAGE_STEP_DIV_S, 0, 0}, {IMAGE_STEP_CONST, 0, 8}, {IMAGE_STEP_MUL, 0, 0}};
-static const ImageStep d_base[] = {{IMAGE_STEP_BASE, 3, 0}}, d_dim0[] = {{IMAGE_STEP_DIM, 3, 0}},
-                       d_dim1[] = {{IMAGE_STEP_DIM, 3, 1}}, d_stride0[] = {{IMAGE_STEP_STRIDE, 3, 0}},
-                       d_stride1[] = {{IMAGE_STEP_STRIDE, 3, 1}};
+static ImageStep d_base[] = {{IMAGE_STEP_BASE, 3, 0}}, d_dim0[] = {{IMAGE_STEP_DIM, 3, 0}},
+                 d_dim1[] = {{IMAGE_STEP_DIM, 3, 1}}, d_stride0[] = {{IMAGE_STEP_STRIDE, 3, 0}},
+                 d_stride1[] = {{IMAGE_STEP_STRIDE, 3, 1}};
 #define RECIPE(steps) \
   { steps, DT_COUNTOF(steps) }
 

@@ -25,6 +25,7 @@ typedef struct NvptxState { // of the function being emitted
   LLVMBasicBlockRef run_one,
       run_all; // of a run of one thread's ops: inside, behind; run_one NULL: none is open
   V run_branch;
+  bool prefetched; // the maps
   uint32_t part; // which partition of the block: its named barrier; 0 outside
   uint32_t part_first, part_warps;
 } NvptxState;

@@ -266,7 +266,9 @@ static void lower_mbarrier_alloc(Lower *l, const IrOp *op) {
   }
   nvptx_end_one(l, all);
   nvptx_warp_barrier(l);
-  nvptx_barrier(l);
+  const IrOp *next = op->next; // several meet once
+  while (next && (next->kind == OP_const || next->kind == OP_mem_alloc)) next = next->next;
+  if (!next || next->kind != OP_mbarrier_alloc) nvptx_barrier(l);
   lower_result(l, op, first);
 }
 bool nvptx_mbarrier(Lower *l, const IrOp *op) {
