@@ -74,11 +74,16 @@ LINK       = $(CC) $(SANFLAGS) $(LLD) $(STATIC_LD) $(LDFLAGS)
 LIBS    := $(B)/libditron-rt.a $(B)/libditron-rt.so $(B)/libditron.a $(B)/libditron.so
 PROGRAM := $(if $(CLI_SRC),$(B)/ditron)
 UNITS   := $(patsubst tests/unit/%.c,$(B)/tests/%,$(UNIT_SRC))
+# The Python package as it is imported from the build: PYTHONPATH=$(B)/python. Not under sanitizers, which Python lacks.
+PY_SRC     := $(wildcard python/ditron/*.c)
+PY_INC     := $(if $(SAN),,$(wildcard $(shell python3 -c 'import sysconfig; print(sysconfig.get_paths()["include"])' 2>/dev/null)/Python.h))
+PY         := $(B)/python/ditron
+PY_PACKAGE := $(if $(and $(PY_SRC),$(PY_INC),$(CLI_SRC)),$(PY)/ready)
 
 .PHONY: all lib units objs bench-interp bench-launch help setup corpus sweep mutate test test-unit demo install dist check-gpu clean format format-check lint-layers
 .DELETE_ON_ERROR:
 .SECONDARY:
-all: $(LIBS) $(PROGRAM)
+all: $(LIBS) $(PROGRAM) $(PY_PACKAGE)
 lib: $(LIBS)
 units: $(if $(ROOM),$(filter $(foreach r,$(ROOM),$(B)/tests/$(r)_%),$(UNITS)),$(UNITS))
 
@@ -117,6 +122,26 @@ $(B)/libditron.so: $(call obj,$(FULL_SRC) $(BOTH_SRC)) $(GRAMMAR_OBJ) | $(B)/lib
 $(B)/ditron: $(call obj,$(CLI_SRC)) $(B)/libditron.a $(B)/libditron-rt.a
 	$(call say,LD) $(LINK) -o $@ $(filter %.o,$^) $(B)/libditron.a $(B)/libditron-rt.a $(FULL_LIBS)
 
+# ---- the Python package ---------------------------------------------------------------------------
+# Own code on the limited API, so one build serves every CPython from 3.9 on; a program over the same libraries compiles
+# in child processes. In the build libraries and kernels are links, in a wheel copies.
+PY_FILES := $(shell find python -name '*.py')
+$(MODE)/obj/python/%.o: python/%.c
+	@mkdir -p $(@D)
+	$(call say,CC) $(CC) $(ALL_CFLAGS) $(WARN) -DPy_LIMITED_API=0x03090000 -isystem $(dir $(PY_INC)) -MMD -MP -c -o $@ $<
+$(PY)/_ditron.abi3.so: $(call obj,$(PY_SRC)) $(B)/libditron.so
+	@mkdir -p $(@D)
+	$(call say,LD) $(LINK) -shared -Wl,-rpath,'$$ORIGIN/_native/lib' -o $@ $(filter %.o,$^) -L$(B) -lditron -lditron-rt $(BASE_LIBS)
+$(PY)/_native/bin/ditron: $(call obj,$(CLI_SRC)) $(B)/libditron.so
+	@mkdir -p $(@D)
+	$(call say,LD) $(LINK) -Wl,-rpath,'$$ORIGIN/../lib' -o $@ $(filter %.o,$^) -L$(B) -lditron -lditron-rt $(BASE_LIBS)
+$(PY)/ready: $(PY)/_ditron.abi3.so $(PY)/_native/bin/ditron $(PY_FILES)
+	@mkdir -p $(PY)/_native/lib $(PY)/_native/share/ditron
+	@for l in libditron-rt libditron; do ln -sf ../../../../$$l.so $(PY)/_native/lib/$$l.so.0 || exit 1; done
+	@ln -sfn $(CURDIR)/kernels $(PY)/_native/share/ditron/kernels
+	@cd python && cp --parents $(patsubst python/%,%,$(PY_FILES)) $(abspath $(B)/python)
+	@touch $@
+
 # Unit tests see the hidden names. Those of a lower room link only the rooms that it may know, which also proves
 # that it needs no others; all the rest link everything.
 ROOMS_base  := base
@@ -141,7 +166,7 @@ $(UNITS): $(B)/tests/%: $(MODE)/obj/tests/unit/%.o $(call obj,$(HARNESS_SRC)) $$
 	$(call say,LD) $(LINK) -o $@ $^ -lcmocka $(call unit_libs,$(call unit_room,$*))
 objs: $(call obj,$(if $(ROOM),$(call room,$(ROOM)),$(RT_SRC) $(FULL_SRC) $(CLI_SRC)))
 
--include $(patsubst %.o,%.d,$(call obj,$(RT_SRC) $(FULL_SRC) $(CLI_SRC) $(UNIT_SRC) $(HARNESS_SRC) tests/fake/cuda.c))
+-include $(patsubst %.o,%.d,$(call obj,$(RT_SRC) $(FULL_SRC) $(CLI_SRC) $(PY_SRC) $(UNIT_SRC) $(HARNESS_SRC) tests/fake/cuda.c))
 
 # ---- benches beside `ditron bench` ------------------------------------------------------------------
 $(B)/bench/interp: bench/interp.c $(call obj,$(call room,base ir))
@@ -181,7 +206,7 @@ corpus: setup
 sweep: setup
 	@$(MAKE) --no-print-directory $(JOBS) all
 	@scripts/setup-corpus
-	@$(DEPS)/corpus/bin/python tests/corpus/sweep.py --build $(B) --most 10 $(ARGS)
+	@$(DEPS)/corpus/bin/python tests/corpus/sweep.py --build $(B) --most 10 --triton $(ARGS)
 # Kernels of those packages, damaged: make mutate ARGS="--mutants 20 --seed 7 softmax"
 mutate: setup
 	@$(MAKE) --no-print-directory $(JOBS) all
@@ -193,7 +218,7 @@ demo: setup
 
 lint-layers:
 	@scripts/check-layers
-SOURCES := $(wildcard include/ditron/*.h src/*/*.[ch] src/*/*/*.[ch] tests/*/*.[ch] examples/c/*.[ch] bench/*.[ch])
+SOURCES := $(wildcard include/ditron/*.h src/*/*.[ch] src/*/*/*.[ch] tests/*/*.[ch] examples/c/*.[ch] bench/*.[ch] python/ditron/*.[ch])
 format:
 	clang-format -i $(SOURCES)
 format-check:

@@ -1,0 +1,127 @@
+// _ditron: the native part of the Python package, on CPython's limited API (3.9) and ditron.h alone.
+//
+//   _module.c   the module: context, devices, images, errors
+//   _args.c     Python objects as arguments: their class, their value
+//   _kernel.c   kernels: binding a call's arguments, finding the image compiled for such ones, launching it
+//
+// Everything hangs off the module's State. The interpreter's lock guards it; it is given up only while a launch on the processor is
+// waited for, and then nothing but that launch's stream is in use.
+#ifndef DITRON_PYTHON_H
+#define DITRON_PYTHON_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#define DT_UNSTABLE
+#include "ditron/ditron.h"
+
+enum {
+  MOST_GPUS = 16,
+  MOST_CPU_STREAMS = 24, // launches from so many threads at once
+  MOST_WRAPPED = 32,     // streams of others' that a device remembers
+  MOST_TYPES = 128,
+  MOST_DTYPES = 64,
+  MOST_PARAMS = 120,
+  MOST_DESCS = 8
+};
+
+// What an object is as an argument. The package's classify() says it, once a type.
+typedef enum Class {
+  CLASS_UNKNOWN,
+  CLASS_INT,
+  CLASS_FLOAT,
+  CLASS_CONST,   // text, element type, function: a constant wherever it stands
+  CLASS_WRAPPED, // a constant in a wrapper with .value
+  CLASS_TORCH,   // .dtype .is_cpu .get_device() .data_ptr()
+  CLASS_NUMPY,   // .__array_struct__
+  CLASS_FOREIGN, // another array: the package's describe() knows it
+  CLASS_DESC,    // a tensor descriptor: describe_descriptor() knows it
+  CLASS_INDEX,   // a number with __index__
+  CLASS_REAL,    // a number with __float__
+  CLASS_TRUTH,   // another library's bool
+  NCLASSES
+} Class;
+
+typedef struct TypeInfo {
+  PyObject *type; // owned
+  Class class;
+  PyObject *data_ptr, *get_device; // of CLASS_TORCH: the type's methods
+} TypeInfo;
+
+typedef struct Wrapped {
+  void *native;
+  dt_stream *stream;
+  uint64_t used;
+} Wrapped;
+
+typedef struct Device {
+  char name[24];   // "cpu", "cuda:1"
+  char target[16]; // as the compiler takes it
+  dt_team *team;   // NULL: not open
+  dt_rank *rank;
+  dt_stream *idle[MOST_CPU_STREAMS]; // of a CPU
+  int nidle, nmade;
+  bool recover;                  // a launch failed: the team must recover before the next
+  Wrapped wrapped[MOST_WRAPPED]; // of a GPU
+  int nwrapped;
+  uint64_t uses;
+} Device;
+
+typedef struct State {
+  PyObject *error, *compile_error, *resources, *deadline, *assertion; // exceptions
+  PyObject *classify, *describe, *describe_descriptor, *current_stream;
+  PyObject *s_dtype, *s_is_cpu, *s_value, *s_array_struct, *s_data_ptr, *s_get_device, *s_compile;
+  PyObject *image_type, *loaded_type, *launcher_type;
+  TypeInfo types[MOST_TYPES];
+  int ntypes;
+  struct {
+    PyObject *object; // owned
+    dt_dtype dtype;
+  } dtypes[MOST_DTYPES];
+  int ndtypes;
+  dt_context *context; // NULL: not yet, or after a fork or the end
+  bool ended;
+  uint32_t generation; // grows with every fork: what was loaded before is void
+  Device devices[1 + MOST_GPUS];
+} State;
+
+// For types whose objects only this module makes.
+PyObject *no_new(PyTypeObject *type, PyObject *args, PyObject *kwargs);
+
+State *state_get(void); // of the module; NULL with an exception
+
+// ---- _module.c ----
+typedef struct Loaded { // a kernel on a device
+  PyObject_HEAD State *state;
+  dt_kernel *kernel; // NULL once void
+  uint32_t generation;
+  int device;
+  dt_kernel_info info;
+} Loaded;
+
+dt_context *state_context(State *s);        // made at the first use; NULL with an exception
+Device *state_device(State *s, int device); // 0: the processor, n: GPU n - 1; NULL with an exception
+// Sets the exception that fits a failed call; text NULL: the context's. Returns NULL.
+PyObject *state_raise(State *s, dt_status st, const char *text);
+// A stream for one launch; a CPU's must be given back.
+dt_stream *device_stream(State *s, Device *d, void *native);
+void device_give_back(Device *d, dt_stream *stream);
+
+// ---- _args.c ----
+typedef struct Arg {
+  dt_value value;
+  Class class;
+  int device; // of an array; -1: none
+  bool readonly;
+} Arg;
+const TypeInfo *args_type(State *s, PyObject *o); // NULL with an exception
+// The value of o, an object of class `class`; *desc is storage for a descriptor. False with an exception that names `name`.
+bool args_take(State *s, PyObject *o, const TypeInfo *type, const char *kernel, PyObject *name, Arg *out,
+               dt_desc *desc);
+PyObject *args_dlpack(PyObject *module, PyObject *capsule); // (address, code, bits, lanes)
+void args_forget(State *s);                                 // what is remembered about types
+
+// ---- _kernel.c ----
+extern PyType_Spec kernel_spec, launcher_spec;
+
+#endif
