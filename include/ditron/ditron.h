@@ -406,6 +406,8 @@ DT_API bool dt_context_can_compile(const dt_context *c);
  * the compiler then ends only that one. src/api/compile_request.c says how they lie. [compiler] */
 DT_API dt_status dt_compile_request(dt_context *c, const void *bytes, size_t n, bool cached_only,
                                     dt_image **out);
+/* Whether the kernel may write to what its i-th argument points to: false where it surely does not. [rt] */
+DT_API bool dt_kernel_arg_written(const dt_kernel *k, size_t i);
 /* An image as dt_image_read takes it; valid as long as the image. [rt] */
 DT_API const void *dt_image_bytes(const dt_image *im, size_t *n);
 /* Records text as the calling thread's last failure and returns s: for layers above the library, as the operators are. */

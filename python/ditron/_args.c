@@ -267,7 +267,7 @@ static bool take(State *s, PyObject *o, const TypeInfo *type, Arg *out, dt_desc 
     if (desc) return take_desc(s, o, out, desc);
     // fall through
   default:
-    PyErr_SetString(PyExc_TypeError, "is neither an array, a number nor a constant that kernels know");
+    PyErr_SetString(PyExc_TypeError, "neither an array, a number nor a constant that kernels know");
     return false;
   }
 }

@@ -112,7 +112,7 @@ typedef struct Arg {
   dt_value value;
   Class class;
   int device; // of an array; -1: none
-  bool readonly;
+  bool readonly; // only set where device is
 } Arg;
 const TypeInfo *args_type(State *s, PyObject *o); // NULL with an exception
 // The value of o, an object of class `class`; *desc is storage for a descriptor. False with an exception that names `name`.

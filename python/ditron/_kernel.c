@@ -28,6 +28,7 @@ typedef struct Entry {
   Loaded *loaded; // owned
   size_t nargs;
   uint8_t param_of[MOST_PARAMS]; // launch argument -> parameter
+  bool written[MOST_PARAMS];     // launch argument: the kernel may write there
   char key[];
 } Entry;
 
@@ -68,6 +69,7 @@ typedef struct Call { // one call, on the C stack; `values` are borrowed but for
   Arg args[MOST_PARAMS];
   dt_desc descs[MOST_DESCS];
   int ndescs, device, device_from; // device_from: the parameter that decided
+  bool readonly;                   // an array is
   Options options;
   size_t nkey;
   char key[MOST_KEY];
@@ -298,6 +300,7 @@ static bool take_value(const Kernel *k, Call *c, int i) {
     if (!args_take(k->state, o, type, k->text, k->names[i], a, &c->descs[c->ndescs])) return false;
     c->ndescs += type->class == CLASS_DESC;
     if (is_array(a) && !check_device(k, c, i)) return false;
+    c->readonly |= a->readonly;
   }
   if (!(flags & CONSTEXPR)) return put_runtime(c, o, a, flags);
   if (put_constant(c, o, a)) return true;
@@ -396,6 +399,7 @@ static bool map_args(const Kernel *k, Entry *e) {
                           k->text, name),
              false;
     e->param_of[i] = (uint8_t)at;
+    e->written[i] = dt_kernel_arg_written(e->loaded->kernel, i);
   }
   return true;
 }
@@ -576,12 +580,23 @@ static bool native_stream(const Kernel *k, const Call *c, void **out) {
   return !PyErr_Occurred();
 }
 
+static bool check_readonly(const Kernel *k, const Call *c, const Entry *e) {
+  for (size_t i = 0; c->readonly && i < e->nargs; i++) {
+    const int at = e->param_of[i];
+    if (!e->written[i] || !is_array(&c->args[at]) || !c->args[at].readonly) continue;
+    PyErr_Format(PyExc_ValueError, "%s: '%U' is read-only, and the kernel writes there", k->text,
+                 k->names[at]);
+    return false;
+  }
+  return true;
+}
+
 static PyObject *launch(const Kernel *k, const Call *c, const Entry *e, const uint32_t grid[3]) {
   State *s = k->state;
   dt_value values[MOST_PARAMS];
   void *native = NULL;
   Device *d = state_device(s, c->device);
-  if (!d || !native_stream(k, c, &native)) return NULL;
+  if (!d || !check_readonly(k, c, e) || !native_stream(k, c, &native)) return NULL;
   for (size_t i = 0; i < e->nargs; i++) values[i] = c->args[e->param_of[i]].value;
   const size_t nargs = e->nargs;
   Loaded *loaded = e->loaded;
@@ -609,6 +624,7 @@ static PyObject *call_kernel(Kernel *k, PyObject *grid, PyObject *args, PyObject
   uint32_t g[3];
   PyObject *r = NULL;
   c.nowned = c.ndescs = 0;
+  c.readonly = false;
   c.nkey = 0;
   c.options = (Options){.num_warps = k->num_warps, .num_stages = k->num_stages, .debug = k->debug};
   if (!k->state) return PyErr_SetString(PyExc_RuntimeError, "the kernel was not initialised"), NULL;

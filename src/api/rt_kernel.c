@@ -53,6 +53,11 @@ const char *dt_kernel_arg_name(const dt_kernel *k, size_t i) {
   return i < v->nargs ? v->args[i].name : NULL;
 }
 
+bool dt_kernel_arg_written(const dt_kernel *k, size_t i) {
+  const ImageVariant *v = &k->info->variants[0];
+  return i < v->nargs && v->args[i].written;
+}
+
 // ---- values to arguments -----------------------------------------------------------------------------------------------
 static const char *value_text(const dt_value *v) {
   static const char *const texts[] = {"None",     "a pointer", "an integer", "a float",     "a bool",

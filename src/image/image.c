@@ -4,7 +4,7 @@
 static const char MAGIC[8] = "DTKIMAGE";
 static const char WHAT[] = "kernel image";
 static const char TOO_MANY_MAPS[] = "a kernel has too many tensor maps";
-enum { FORMAT = 3 };
+enum { FORMAT = 4 };
 
 const struct ImageDtypeInfo image_dtypes[IMAGE_NDTYPES] = {
     [IMAGE_I1] = {"i1", 1, 1},    [IMAGE_I8] = {"i8", 8, 1},         [IMAGE_I16] = {"i16", 16, 2},
@@ -41,7 +41,7 @@ static const char *arg_fault(const ImageArg *a, uint32_t args_bytes) {
   return NULL;
 }
 
-enum { ARG_MIN = 4 + 7 * 4 + 1 + 5 * 4 + 8 };
+enum { ARG_MIN = 4 + 7 * 4 + 2 + 5 * 4 + 8 };
 static void put_arg(ImageWriter *w, const ImageArg *a) {
   image_put_str(w, a->name);
   image_put_u32(w, a->kind);
@@ -52,6 +52,7 @@ static void put_arg(ImageWriter *w, const ImageArg *a) {
   image_put_u32(w, a->rank);
   for (int i = 0; i < 5; i++) image_put_u32(w, (uint32_t)a->block[i]);
   image_put_u32(w, a->offset);
+  image_put_u8(w, a->written);
   image_put_u64(w, (uint64_t)a->value);
 }
 
@@ -71,6 +72,7 @@ static void get_arg(ImageReader *r, ImageArg *a, uint32_t args_bytes) {
   a->rank = image_get_u32(r);
   for (int i = 0; i < 5; i++) a->block[i] = (int32_t)image_get_u32(r);
   a->offset = image_get_u32(r);
+  a->written = image_get_bool(r);
   a->value = (int64_t)image_get_u64(r);
   const char *fault = r->bad ? NULL : arg_fault(a, args_bytes);
   if (fault) image_bad(r, fault);

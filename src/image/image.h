@@ -135,6 +135,7 @@ typedef struct ImageArg {
   uint32_t rank;      // IMAGE_ARG_DESC
   int32_t block[5];
   uint32_t offset; // in the packed arguments
+  bool written;    // PTR, DESC: the kernel may write there
   int64_t value;   // IMAGE_ARG_FIXED
 } ImageArg;
 typedef enum ImageDtype { // stable numbers; the IR's dtypes plus unsigned ints

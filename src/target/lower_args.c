@@ -32,6 +32,7 @@ static void describe(Lower *l, const IrType *t, const IrParam *p, ImageArg *arg)
   arg->bits = ir_dtypes[t->dtype].bits;
   arg->dtype = lower_image_dtype(t->dtype, p->is_unsigned);
   arg->is_unsigned = p->is_unsigned;
+  arg->written = p->writes;
   arg->divisible = p->divisible > 1 && p->divisible <= INT32_MAX ? (uint32_t)p->divisible : 1;
   if (t->kind != IR_DESC) return;
   arg->rank = (uint32_t)t->rank;
