@@ -232,12 +232,12 @@ static void product_rules(V *v, const IrOp *op, const IrType *a, const IrType *b
        "accumulates in a type narrower than the operands");
 }
 
-static void rmw_rules(V *v, const IrOp *op, const IrType *t) {
+static void rmw_rules(V *v, const IrOp *op, IrDtype d) {
   const int64_t rmw = ir_attr_i(op, ATTR_rmw);
-  const bool is_float = ir_type_is_float(t),
+  const bool is_float = ir_dtypes[d].cls == IR_FLOAT,
              wants_float = rmw == RMW_fadd || rmw == RMW_fmax || rmw == RMW_fmin;
   if (rmw != RMW_xchg && is_float != wants_float) {
-    ir_bad(v, op, "%s does not work on %s", ir_enum_text(ATTR_rmw, rmw), ir_dtypes[t->dtype].name);
+    ir_bad(v, op, "%s does not work on %s", ir_enum_text(ATTR_rmw, rmw), ir_dtypes[d].name);
   }
 }
 
@@ -261,7 +261,7 @@ static void memory_rules(V *v, const IrOp *op) {
     if (!points_at(v, op, p, "the value", x) || !equal_shape(v, op, "p", p, "the value", x)) break;
     mask_fits(v, op, y, "p", p);
     equal(v, op, "the value", x, "the result", r);
-    rmw_rules(v, op, x);
+    rmw_rules(v, op, x->dtype);
     break;
   case OP_atomic_cas:
     if (!points_at(v, op, p, "the value", x) || !equal_shape(v, op, "p", p, "the value", x)) break;
@@ -334,11 +334,12 @@ static void desc_rules(V *v, const IrOp *op) {
     same_block(v, op, "the block", d, "the buffer", x);
     want(v, op, !x->stages, "needs one stage of the buffer; use mem_view");
     index_count(v, op, 2, d->rank);
+    if (ir_attr(op, ATTR_rmw)) rmw_rules(v, op, d->dtype);
     break;
   default: // desc_store, desc_rmw
     same_block(v, op, "the block", d, "the value", x);
     index_count(v, op, 2, d->rank);
-    if (op->kind == OP_desc_rmw) rmw_rules(v, op, x);
+    if (op->kind == OP_desc_rmw) rmw_rules(v, op, x->dtype);
   }
 }
 
@@ -383,6 +384,8 @@ static void buffer_rules(V *v, const IrOp *op) {
     want(v, op, m->stages > 0 && !r->stages, "gives one stage of a buffer with stages");
     want(v, op, m->space == r->space, "changes the space of the buffer");
     same_block(v, op, "the buffer", m, "the result", r);
+    want(v, op, m->layout == r->layout || (m->layout && r->layout && layout_same(m->layout, r->layout)),
+         "changes the layout of the buffer");
     return;
   }
   if (!want(v, op, !m->stages, "needs one stage of the buffer; use mem_view")) return;
