@@ -179,6 +179,7 @@ IrModule *ir_module_clone(const IrModule *m, Arena *a) {
   IrModule *n = ir_module_new(a, m->ctx, m->diags);
   n->stage = m->stage;
   n->num_warps = m->num_warps;
+  n->extra_warps = m->extra_warps;
   n->num_stages = m->num_stages;
   n->lanes = m->lanes;
   for (const IrFunc *f = m->funcs; f; f = f->next) {

@@ -447,7 +447,7 @@ const char *interp_compile(World *w, const IrFunc *f, Code **out, Loc *where) {
   c->m = f->module;
   c->code = arena_new(&w->arena, Code);
   c->code->func = f;
-  c->code->nwarps = (uint32_t)(c->m->num_warps > 0 ? c->m->num_warps : 4);
+  c->code->nwarps = (uint32_t)(c->m->num_warps > 0 ? c->m->num_warps : 4) + (uint32_t)c->m->extra_warps;
   c->code->lanes = (uint32_t)(c->m->lanes == 64 ? 64 : 32);
   c->threads = c->code->nwarps * c->code->lanes;
   c->tiles = SP_AR;

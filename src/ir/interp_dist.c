@@ -335,13 +335,30 @@ void interp_mbar_settle(World *w, MBar *b) {
   w->writes++;
 }
 
+// Where threads address block memory themselves, elements lie as the buffer's layout says; before that in row-major order.
+static const IrLayout *real_layout(const IrOp *op) {
+  return op->parent->func->module->stage == STAGE_lowered ? ir_operand(op, 1)->type->layout : NULL;
+}
+
 static void run_desc(World *w, Job *j) {
-  const IrType *t = ir_operand(j->ins->op, 0)->type;
+  const IrOp *op = j->ins->op;
+  const IrType *t = ir_operand(op, 0)->type;
+  const IrLayout *layout = real_layout(op);
   char *m = (char *)(uintptr_t)j->dst;
-  const size_t bytes = (size_t)ir_type_elems(t) * ir_dtypes[t->dtype].bytes;
-  const bool load = j->kind == JOB_DESC_LOAD;
+  const size_t es = ir_dtypes[t->dtype].bytes, n = (size_t)ir_type_elems(t), bytes = n * es;
+  const bool load = j->kind == JOB_DESC_LOAD, update = ir_attr(op, ATTR_rmw) != NULL;
+  char *rows = layout ? interp_pool_get(w, bytes) : m;
   check_block_memory(w, j->agent, j->ins, m, bytes, (load ? ACC_WRITE : ACC_READ) | ACC_ASYNC, -1, &j->actor);
-  interp_desc_block(w, j->agent, j->ins, &j->desc, t, j->index, m, load ? 0 : 1, RMW_add, &j->actor);
+  for (size_t k = 0; layout && !load && k < n; k++)
+    memcpy(rows + layout_index(layout, (uint32_t)k) * es, m + k * es, es);
+  interp_desc_block(w, j->agent, j->ins, &j->desc, t, j->index, rows,
+                    load     ? 0
+                    : update ? 2
+                             : 1,
+                    (IrRmw)ir_attr_i(op, ATTR_rmw), &j->actor);
+  for (size_t k = 0; layout && load && k < n; k++)
+    memcpy(m + k * es, rows + layout_index(layout, (uint32_t)k) * es, es);
+  if (layout) interp_pool_put(w, rows, bytes);
   if (!j->bar) return;
   j->bar->bytes -= (int64_t)bytes;
   if (w->check) check_publish(w, j->agent, -1, &j->bar->next);
@@ -622,7 +639,8 @@ Step x_mbarrier_alloc(World *w, Agent *a, const Ins *i) {
 }
 
 static Step arrive(World *w, Agent *a, const Ins *i, bool expect) {
-  const uint32_t n = interp_count(a, i);
+  uint32_t n = interp_count(a, i);
+  if (i->n && ir_attr_i(i->op, ATTR_each_warp)) n = a->nthr / a->code->lanes; // program code arrives for all warps
   MBar *b = interp_mbar(w, a, i, i->a, i->b);
   if (i->n && a->warp < 0) check_barrier(w, a->group); // program code arrives for all its threads
   for (uint32_t k = 0; b && k < n; k++) {

@@ -416,8 +416,10 @@ static void put_func(Printer *p, const IrFunc *f) {
 
 static char *print_module(const IrModule *m, Arena *a, bool locs) {
   Printer p = {.t = {.arena = a}, .m = m, .locs = locs, .taken = strings_new(a)};
-  ir_putf(&p.t, "module stage=%s warps=%d stages=%d lanes=%d\n", ir_stage_names[m->stage], m->num_warps,
+  ir_putf(&p.t, "module stage=%s warps=%d stages=%d lanes=%d", ir_stage_names[m->stage], m->num_warps,
           m->num_stages, m->lanes);
+  if (m->extra_warps) ir_putf(&p.t, " extra=%d", m->extra_warps);
+  ir_put(&p.t, "\n");
   for (const IrFunc *f = m->funcs; f; f = f->next) {
     ir_put(&p.t, "\n");
     put_func(&p, f);

@@ -514,6 +514,8 @@ Status ir_verify(const IrModule *m, Diags *d) {
   IrVerifier v = {.m = m, .d = d, .most = d->max_errors ? d->max_errors : 1};
   map_init(&v.funcs, d->arena);
   if (m->lanes != 32 && m->lanes != 64) ir_bad(&v, NULL, "lanes=%d; a warp has 32 or 64", m->lanes);
+  if (m->extra_warps < 0 || m->extra_warps > 16)
+    ir_bad(&v, NULL, "extra=%d; 0 to 16 are possible", m->extra_warps);
   if (m->num_warps < 1 || m->num_warps > 64) ir_bad(&v, NULL, "warps=%d; 1 to 64 are possible", m->num_warps);
   if (m->num_stages < 1) ir_bad(&v, NULL, "stages=%d; at least 1", m->num_stages);
   if ((unsigned)m->stage > STAGE_placed) {

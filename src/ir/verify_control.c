@@ -153,17 +153,19 @@ static void partition_rules(V *v, const IrOp *op) {
   const IrAttr *first = ir_attr(op, ATTR_first), *warps = ir_attr(op, ATTR_warps),
                *regs = ir_attr(op, ATTR_regs);
   const uint32_t n = op->nregions;
+  const int all = v->m->num_warps + v->m->extra_warps;
   uint64_t taken = 0;
   no_args(v, op);
   if (!n) ir_bad(v, op, "has no partition");
-  if (first->ints.n != n || warps->ints.n != n || (regs && regs->ints.n != n)) {
-    ir_bad(v, op, "first, warps and regs need a number for each of %u partitions", n);
+  const IrAttr *alone = ir_attr(op, ATTR_alone);
+  if (first->ints.n != n || warps->ints.n != n || (regs && regs->ints.n != n) || (alone && alone->ints.n != n)) {
+    ir_bad(v, op, "first, warps, regs and alone need a number for each of %u partitions", n);
     return;
   }
   for (uint32_t i = 0; i < n; i++) {
     const int64_t at = first->ints.v[i], count = warps->ints.v[i];
-    if (at < 0 || count < 1 || at >= v->m->num_warps || count > v->m->num_warps - at) {
-      ir_bad(v, op, "partition %u is not within the %d warps", i, v->m->num_warps);
+    if (at < 0 || count < 1 || at >= all || count > all - at) {
+      ir_bad(v, op, "partition %u is not within the %d warps", i, all);
       continue;
     }
     const uint64_t bits = (count == 64 ? UINT64_MAX : (1ull << count) - 1) << at;

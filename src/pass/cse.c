@@ -5,10 +5,8 @@
 // breaks: nothing.
 //
 // Loads carry the number of the memory state they saw; what may write, or orders others, begins a new state, and so does
-// a loop that does so somewhere. tid and num_threads mean something else inside each warp partition.
+// a loop that does so somewhere. num_threads and what threads hold mean something else inside each warp partition.
 #include "pass/pass_impl.h"
-
-#include <string.h>
 
 typedef struct Entry {
   IrOp *op;
@@ -23,21 +21,6 @@ typedef struct Cse {
   uint32_t state, last_state;
   const IrOp *partition; // innermost warp_partitions region's op
 } Cse;
-
-enum { IS_INT, IS_INTS, IS_PTR };
-#define KIND_INT IS_INT
-#define KIND_BOOL IS_INT
-#define KIND_ENUM IS_INT
-#define KIND_BITS IS_INT
-#define KIND_DTYPE IS_INT
-#define KIND_INTS IS_INTS
-#define KIND_STR IS_PTR
-#define KIND_SYM IS_PTR
-static const uint8_t attr_kinds[ATTR_COUNT] = {
-#define ATTR(name, kind, enumtype) KIND_##kind,
-#include "ir/attrs.def"
-#undef ATTR
-};
 
 // fmin and fmax may tell -0 from +0 by the order of their operands.
 static bool commutes(const IrOp *op) {
@@ -63,32 +46,11 @@ static uint64_t hash_op(const IrOp *op) {
   for (uint32_t i = 0; i < op->nattrs; i++) {
     const IrAttr *a = &op->attrs[i];
     h = mix(h, a->name);
-    if (attr_kinds[a->name] == IS_INTS)
-      h = hash_bytes(a->ints.v, a->ints.n * sizeof a->ints.v[0], h);
-    else
-      h = mix(h, attr_kinds[a->name] == IS_PTR ? (uintptr_t)a->s : (uint64_t)a->i);
+    uint32_t n;
+    const int64_t *v = pass_attr_words(a, &n);
+    h = hash_bytes(v, n * sizeof *v, h);
   }
   return h;
-}
-
-static bool same_attrs(const IrOp *a, const IrOp *b) {
-  if (a->nattrs != b->nattrs) return false;
-  for (uint32_t i = 0; i < a->nattrs; i++) {
-    const IrAttr *x = &a->attrs[i], *y = &b->attrs[i];
-    if (x->name != y->name) return false;
-    switch (attr_kinds[x->name]) {
-    case IS_INT:
-      if (x->i != y->i) return false;
-      break;
-    case IS_PTR:
-      if (x->s != y->s) return false;
-      break;
-    default:
-      if (x->ints.n != y->ints.n) return false;
-      if (x->ints.n && memcmp(x->ints.v, y->ints.v, x->ints.n * sizeof x->ints.v[0]) != 0) return false;
-    }
-  }
-  return true;
 }
 
 static bool same_op(const IrOp *a, const IrOp *b) {
@@ -101,12 +63,12 @@ static bool same_op(const IrOp *a, const IrOp *b) {
     if (!(x == ir_operand(b, 0) && y == ir_operand(b, 1)) &&
         !(x == ir_operand(b, 1) && y == ir_operand(b, 0)))
       return false;
-    return same_attrs(a, b);
+    return pass_same_attrs(a, b);
   }
   for (uint32_t i = 0; i < a->noperands; i++) {
     if (ir_operand(a, i) != ir_operand(b, i)) return false;
   }
-  return same_attrs(a, b);
+  return pass_same_attrs(a, b);
 }
 
 static bool is_candidate(const IrOp *op) {
@@ -126,7 +88,8 @@ static void rehash(Cse *c) {
 }
 
 static void visit(Cse *c, IrOp *op) {
-  const bool load = pass_is_plain_load(op), relative = op->kind == OP_tid || op->kind == OP_num_threads;
+  const bool load = pass_is_plain_load(op);
+  const bool relative = op->kind == OP_num_threads || ir_type_is_thread(ir_result(op, 0)->type);
   uint64_t h = hash_op(op);
   if (load) h = mix(h, c->state);
   if (relative) h = mix(h, (uintptr_t)c->partition);

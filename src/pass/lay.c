@@ -278,6 +278,11 @@ static int wgmma_shape(const Lay *l, const IrOp *dot) {
   return -1;
 }
 
+bool lay_takes_groups(const IrModule *m, const IrOp *dot) {
+  const Lay l = {.wgmma = true, .warp_bits = (uint32_t)bits_log2((uint64_t)m->num_warps)};
+  return bits_pow2((uint64_t)m->num_warps) && wgmma_shape(&l, dot) >= 0;
+}
+
 static IrLayout dot_layout(const Lay *l, const IrOp *dot) { // of its result
   const IrType *c = dot->results[0].type;
   int32_t warps[2];
@@ -290,9 +295,30 @@ static IrLayout dot_layout(const Lay *l, const IrOp *dot) { // of its result
 }
 
 // ---- products from block memory ---------------------------------------------------------------------------------------------------
-// The buffer that holds v, written right behind its definition.
-static IrValue *in_buffer(Lay *l, IrValue *v) {
-  IrValue *known = map_getp(&l->stored, v);
+// The buffer that v has just been read from, where nothing may write there before `user` reads it itself; else NULL.
+static IrValue *read_buffer(const IrValue *v, const IrOp *user) {
+  const IrOp *load = v->def;
+  if (!load || load->kind != OP_mem_load || load->parent != user->parent) return NULL;
+  for (const IrOp *op = load->next; op != user; op = op->next) {
+    if (!op) return NULL;
+    const IrEffects e = ir_op_effects_deep(op);
+    if (e.writes || e.order || e.barrier) return NULL;
+  }
+  return ir_operand(load, 0)->type->layout ? ir_operand(load, 0) : NULL;
+}
+
+static bool is_turned(const IrValue *v) { return v->def && v->def->kind == OP_trans && v->type->rank == 2; }
+
+// Does v come from memory as it is, so that it may get to block memory without passing through registers?
+static bool is_loaded(const IrValue *v, const IrOp *user) {
+  if (is_turned(v)) v = ir_operand(v->def, 0);
+  return v->def && (v->def->kind == OP_load || v->def->kind == OP_desc_load || read_buffer(v, user));
+}
+
+// The buffer that holds v: the one that it was read from, or one written right behind its definition.
+static IrValue *in_buffer(Lay *l, IrValue *v, const IrOp *user) {
+  IrValue *known = read_buffer(v, user);
+  if (!known) known = map_getp(&l->stored, v);
   if (known) return known;
   IrBuilder b = behind(v);
   if (v->def) b.loc = v->def->loc;
@@ -307,22 +333,14 @@ static IrValue *in_buffer(Lay *l, IrValue *v) {
   return ops[0];
 }
 
-static bool is_turned(const IrValue *v) { return v->def && v->def->kind == OP_trans && v->type->rank == 2; }
-
-// Does v come from memory as it is, so that it may get to block memory without passing through registers?
-static bool is_loaded(const IrValue *v) {
-  if (is_turned(v)) v = ir_operand(v->def, 0);
-  return v->def && (v->def->kind == OP_load || v->def->kind == OP_desc_load);
-}
-
 // An operand in block memory, in the order that it has there or, where the type wants one (`turned`), in that.
 static IrValue *memory_operand(Lay *l, IrOp *dot, IrValue *v, bool any_order, bool turned, bool *is_trans) {
   if (is_turned(v) && (any_order || turned)) {
     *is_trans = true;
-    return in_buffer(l, ir_operand(v->def, 0));
+    return in_buffer(l, ir_operand(v->def, 0), dot);
   }
   *is_trans = !any_order && turned;
-  if (!*is_trans) return in_buffer(l, v);
+  if (!*is_trans) return in_buffer(l, v, dot);
   IrBuilder b = ir_builder_before(dot);
   b.loc = dot->loc;
   const int32_t shape[2] = {v->type->shape[1], v->type->shape[0]};
@@ -336,7 +354,7 @@ static IrValue *memory_operand(Lay *l, IrOp *dot, IrValue *v, bool any_order, bo
               "an operand of this product is transposed on its way to block memory, element by element: "
               "the matrix unit takes %s in one order only",
               ir_dtypes[v->type->dtype].name);
-  return in_buffer(l, ir_result(trans, 0));
+  return in_buffer(l, ir_result(trans, 0), dot);
 }
 
 static void lay_wgmma(Lay *l, IrOp *op, int which) {
@@ -346,7 +364,7 @@ static void lay_wgmma(Lay *l, IrOp *op, int which) {
   int32_t warps[2];
   group_warps(l, ct, warps);
   bool a_trans = false, b_trans = false;
-  if (is_loaded(a) && (s->any_major || !is_turned(a))) {
+  if (is_loaded(a, op) && (s->any_major || !is_turned(a))) {
     a = memory_operand(l, op, a, s->any_major, false, &a_trans);
   } else {
     const IrLayout al =
@@ -630,6 +648,40 @@ static void lay_block(Lay *l, IrBlock *b) {
   }
 }
 
+// Matrices in block memory that are only copied, read and written as a whole lie as the matrix unit and tensor maps want them.
+static bool only_whole(const IrValue *m) {
+  for (const IrUse *u = m->uses; u; u = u->next) {
+    switch (u->user->kind) {
+    case OP_mem_load:
+    case OP_mem_store:
+    case OP_desc_load_async:
+    case OP_desc_store_async: break;
+    case OP_mem_view:
+      if (!only_whole(ir_result(u->user, 0))) return false;
+      break;
+    default: return false;
+    }
+  }
+  return true;
+}
+static void swizzle(Lay *l, IrValue *m, const IrLayout *at) {
+  m->type = ir_type_with_layout(l->ctx, m->type, at);
+  for (const IrUse *u = m->uses; u; u = u->next) {
+    if (u->user->kind == OP_mem_view) swizzle(l, ir_result(u->user, 0), at);
+  }
+}
+static bool lay_memory(IrOp *op, void *user) {
+  if (op->kind != OP_mem_alloc) return true;
+  const IrType *t = op->results[0].type;
+  const int bytes = ir_dtypes[t->dtype].bytes;
+  if (t->space != SPACE_shared || t->rank != 2 || t->shape[1] * bytes < 32 || t->shape[0] < 8 || t->dtype == IR_i1 ||
+      !only_whole(ir_result(op, 0)))
+    return true;
+  const IrLayout at = layout_swizzled(2, t->shape, (uint32_t)bytes);
+  swizzle(user, ir_result(op, 0), &at);
+  return true;
+}
+
 // Layouts are decided in place; those of values without users are given at the end, so that every tile has one.
 static bool finish(IrOp *op, void *user) {
   for (uint32_t i = 0; i < op->nresults; i++) {
@@ -657,6 +709,7 @@ Status pass_lay(Pass *pass) {
     map_init(&l->variants, pass->scratch);
     map_init(&l->cheap, pass->scratch);
     ir_walk(f->body, find_chain, l);
+    if (l->wgmma) ir_walk(f->body, lay_memory, l);
     lay_block(l, f->body);
     ir_walk(f->body, finish, l);
     ir_renumber(f);

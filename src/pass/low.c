@@ -8,6 +8,7 @@
 #include <string.h>
 
 static void low_block(Low *l, IrBlock *b);
+static void low_op(Low *l, IrOp *op);
 
 void low_fail(Low *l, Loc loc, const char *fmt, ...) {
   char text[256];
@@ -63,7 +64,10 @@ IrValue *low_from_all(Low *l, IrValue *v, const IrType *t) {
   if (l->alike) ir_set_attr_i(op, ATTR_uniform, 1);
   return ir_result(op, 0);
 }
-void low_barrier(Low *l) { ir_build(&l->b, OP_barrier, 0, NULL, 0, NULL, 0); }
+void low_barrier(Low *l) {
+  IrOp *op = ir_build(&l->b, OP_barrier, 0, NULL, 0, NULL, 0);
+  ir_set_attr_i(op, ATTR_made, 1);
+}
 
 IrOp *low_if(Low *l, IrValue *cond, IrBuilder *inside) {
   IrOp *op = ir_build(&l->b, OP_if, 1, &cond, 0, NULL, 2);
@@ -236,8 +240,7 @@ static void low_gather(Low *l, IrOp *op) {
   IrValue *a = ir_operand(op, 0), *i = ir_operand(op, 1);
   const IrType *from = a->type, *t = op->results[0].type;
   const int axis = (int)ir_attr_i(op, ATTR_axis);
-  int64_t end;
-  const LowBuf buf = low_scratch(l, low_elem(l, from), ir_type_elems(from), 0, &end);
+  const LowBuf buf = low_scratch(l, low_elem(l, from), ir_type_elems(from));
   low_barrier(l);
   low_spill(l, &buf, from, low_regs(l, a));
   low_barrier(l);
@@ -264,8 +267,7 @@ static void low_gather(Low *l, IrOp *op) {
 static void low_cat(Low *l, IrOp *op) {
   IrValue *a = ir_operand(op, 0), *b = ir_operand(op, 1);
   const IrType *t = op->results[0].type;
-  int64_t end;
-  LowBuf whole = low_scratch(l, low_elem(l, t), ir_type_elems(t), 0, &end), upper = whole;
+  LowBuf whole = low_scratch(l, low_elem(l, t), ir_type_elems(t)), upper = whole;
   upper.ptr = ir_ptr_add(&l->b, whole.ptr, low_i32(l, ir_type_elems(a->type)));
   low_barrier(l);
   low_spill(l, &whole, a->type, low_regs(l, a));
@@ -285,8 +287,7 @@ static void low_histogram(Low *l, IrOp *op) {
   IrValue **vals = low_new_regs(l, from->layout);
   for (uint32_t r = 0; r < layout_regs(from->layout); r++)
     vals[r] = on ? ir_select(&l->b, on[r], in[r], ir_const_i(&l->b, elem, -1)) : in[r];
-  int64_t end;
-  const LowBuf buf = low_scratch(l, elem, n, 0, &end);
+  const LowBuf buf = low_scratch(l, elem, n);
   low_barrier(l);
   low_spill(l, &buf, from, vals);
   low_barrier(l);
@@ -441,6 +442,34 @@ static void low_control(Low *l, IrOp *op) {
   }
 }
 
+// ---- partitions -------------------------------------------------------------------------------------------------------------------
+// What a thread knows of itself, at the start of a block whose threads count from 0.
+static void begin_threads(Low *l, IrBlock *b) {
+  const IrType *t = i32_thread(l);
+  l->b = b->first ? ir_builder_before(b->first) : ir_builder_at_end(b);
+  l->tid = ir_result(ir_build(&l->b, OP_tid, 0, NULL, 1, &t, 0), 0);
+  l->lane = low_bin(l, OP_and, l->tid, low_i32(l, l->m->lanes - 1));
+  l->warp = low_bin(l, OP_shr_u, l->tid, low_i32(l, bits_log2((uint64_t)l->m->lanes)));
+  l->entry = l->warp->def->next;
+  map_init(&l->bases, l->arena);
+}
+static void lower_rest(Low *l) { // the entry's own ops are not to be lowered
+  for (IrOp *op = l->entry, *next; op; op = next) {
+    next = op->next;
+    if (!(ir_ops[op->kind].traits & TRAIT_TERMINATOR)) low_op(l, op);
+  }
+}
+
+static void low_partitions(Low *l, IrOp *op) {
+  const Low outer = *l;
+  for (uint32_t r = 0; r < op->nregions; r++) {
+    begin_threads(l, op->regions[r]);
+    lower_rest(l);
+  }
+  l->tid = outer.tid, l->lane = outer.lane, l->warp = outer.warp, l->entry = outer.entry;
+  l->bases = outer.bases;
+}
+
 // ---- one op ---------------------------------------------------------------------------------------------------------------------
 static void low_op(Low *l, IrOp *op) {
   l->b = ir_builder_after(op);
@@ -449,8 +478,8 @@ static void low_op(Low *l, IrOp *op) {
   case OP_for:
   case OP_while:
   case OP_if:
-  case OP_switch:
-  case OP_warp_partitions: low_control(l, op); return;
+  case OP_switch: low_control(l, op); return;
+  case OP_warp_partitions: low_partitions(l, op); return;
   case OP_unsplat: {
     IrValue *v = low_regs(l, ir_operand(op, 0))[0];
     ir_replace_uses(ir_result(op, 0), low_from_all(l, v, op->results[0].type));
@@ -512,16 +541,6 @@ static void low_block(Low *l, IrBlock *b) {
   }
 }
 
-static bool user_memory(IrOp *op, void *user) { // places the program's own block memory
-  Low *l = user;
-  if (op->kind != OP_mem_alloc) return true;
-  const IrType *t = op->results[0].type;
-  ir_set_attr_i(op, ATTR_offset, l->user_bytes);
-  l->user_bytes += (int64_t)bits_round_up(
-      (uint64_t)(ir_type_elems(t) * ir_type_bytes(t) * (t->stages ? t->stages : 1)), 128);
-  return true;
-}
-
 // Copies of an element are computed alike from what is loaded alike. Assembly may ask who executes it, and a load that is meant to
 // see others' writes may see them in one thread and not yet in the next.
 static bool find_unlike(IrOp *op, void *user) {
@@ -540,19 +559,9 @@ static void low_func(Low *l, IrFunc *f) {
   l->nvalues = f->next_id;
   map_init(&l->regs, l->arena);
   map_init(&l->bases, l->arena);
-  ir_walk(f->body, user_memory, l);
   low_note_accesses(l);
-  l->b = f->body->first ? ir_builder_before(f->body->first) : ir_builder_at_end(f->body);
-  const IrType *t = i32_thread(l);
-  l->tid = ir_result(ir_build(&l->b, OP_tid, 0, NULL, 1, &t, 0), 0);
-  l->lane = low_bin(l, OP_and, l->tid, low_i32(l, l->m->lanes - 1));
-  l->warp = low_bin(l, OP_shr_u, l->tid, low_i32(l, bits_log2((uint64_t)l->m->lanes)));
-  l->entry = l->warp->def->next;
-  // the entry's own ops are not to be lowered
-  for (IrOp *op = l->entry, *next; op; op = next) {
-    next = op->next;
-    if (!(ir_ops[op->kind].traits & TRAIT_TERMINATOR)) low_op(l, op);
-  }
+  begin_threads(l, f->body);
+  lower_rest(l);
   for (uint32_t i = l->dead.len; i-- > 0;) ir_erase(l->dead.data[i]);
   ir_renumber(f);
 }
@@ -566,7 +575,6 @@ Status pass_low(Pass *pass) {
   if (ESCAPE_TRY(&l->fail)) return l->fail.status;
   PASS_EACH_FUNC(pass, f) {
     l->dead.len = 0;
-    l->user_bytes = 0;
     low_func(l, f);
   }
   pass->m->stage = STAGE_lowered;

@@ -27,6 +27,8 @@ IrOp *pass_narrow(IrOp *op, const bool *keep_result, const bool *keep_arg, Arena
 // Replaces the terminator by one whose operands from `skip` on are cut down to those with keep[i - skip].
 void pass_narrow_terminator(IrBlock *b, uint32_t skip, const bool *keep, Arena *scratch);
 void pass_copy_attrs(IrOp *to, const IrOp *from); // to has none yet
+const int64_t *pass_attr_words(const IrAttr *a, uint32_t *n); // what it says, as n words to compare or hash
+bool pass_same_attrs(const IrOp *a, const IrOp *b);
 bool pass_is_loop(IrOpKind k);
 bool pass_is_plain_load(const IrOp *op); // orders nothing, not volatile
 // Sets op->aux of all ops of b and below to non-NULL where the op, or one inside it, writes memory or orders others.
@@ -60,6 +62,8 @@ void pass_flow_run(IrFunc *f, const PassFlow *flow, Arena *scratch);
 // ---- lay.c
 // Neighbours along axis d that one access through p under mask (NULL: none) can move: aligned, 16 bytes or less; at least 1.
 int32_t lay_neighbours(const PassAxes *x, const IrValue *p, const IrValue *mask, int d);
+// Does lay give the product to groups of four warps, if the machine has them?
+bool lay_takes_groups(const IrModule *m, const IrOp *dot);
 int lay_mma_shape(const IrOp *dot); // IrMma that computes it, or -1
 // The only product that a relayout feeds as operand a or b on the matrix unit, as it is or transposed; NULL: none such.
 const IrOp *lay_product_of(const IrOp *relayout);

@@ -265,6 +265,7 @@ static bool count_products(IrOp *op, void *user) {
 
 static bool in_a_ring(const Loop *lp, const IrValue *v) { // or written before the loop
   if (v->type->kind != IR_MEMDESC || !pass_defined_in(v, lp->body)) return true;
+  if (v->def && v->def->kind == OP_mem_view) return true; // handed back in time: `late`
   for (uint32_t i = 0; i < lp->feeds.len; i++) {
     if (lp->feeds.data[i].user->kind == OP_mem_store && ir_operand(lp->feeds.data[i].user, 0) == v)
       return true;
@@ -379,6 +380,11 @@ static void visit(Pipe *p, IrBlock *b) {
     for (uint32_t r = 0; r < op->nregions; r++) visit(p, op->regions[r]);
     if (op->kind != OP_for || ir_type_is_thread(ir_operand(op, 0)->type)) continue;
     Loop lp = {.p = p, .op = op, .body = op->regions[0]};
+    IrOp *late = waits_for_sum(&lp);
+    if (late && ir_attr_i(ir_operand(late, 0)->def, ATTR_late)) {
+      keep_in_flight(&lp, late);
+      continue;
+    }
     lp.stages = (int)(ir_attr_i(op, ATTR_stages) ? ir_attr_i(op, ATTR_stages) : p->pass->m->num_stages);
     if (lp.stages < 2) continue;
     if (lp.stages > 8) lp.stages = 8;

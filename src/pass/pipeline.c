@@ -12,9 +12,11 @@
 //   place                 (CPU) into the placed stage
 //   fold cse licm dce     what placement left
 //   prefetch              the next row while this one is computed
+//   producer cse dce      (GPUs) a warp that fetches what products read
 //   lay cse dce           (GPUs) into the laid-out stage
 //   pipe cse dce          (GPUs) loads of products ahead of their iteration
 //   low cse licm dce      (GPUs) into the lowered stage
+//   alloc sync            (GPUs) places of block memory, then the barriers that it needs
 #include "pass/pass_impl.h"
 
 #include <string.h>
@@ -24,8 +26,8 @@
 static const char *const orders[] = {
     [PASS_INTERP] = TILE "," FACTS,
     [PASS_CPU] = TILE ",contract,dce," FACTS ",place,fold,cse,licm,dce,prefetch",
-    [PASS_LAID] = TILE ",contract,dce," FACTS ",lay,cse,dce",
-    [PASS_GPU] = TILE ",contract,dce," FACTS ",lay,cse,dce,pipe,cse,dce,low,cse,licm,dce",
+    [PASS_LAID] = TILE ",contract,dce," FACTS ",producer,cse,dce,lay,cse,dce",
+    [PASS_GPU] = TILE ",contract,dce," FACTS ",producer,cse,dce,lay,cse,dce,pipe,cse,dce,low,cse,licm,dce,alloc,sync",
 };
 
 const PassInfo pass_infos[] = {

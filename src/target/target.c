@@ -119,8 +119,7 @@ static LLVMErrorRef tidy_functions(Lower *l, LLVMPassBuilderOptionsRef o) {
   for (V fn = LLVMGetFirstFunction(l->mod); fn && !e; fn = LLVMGetNextFunction(fn)) {
     size_t n;
     const char *name = LLVMGetValueName2(fn, &n);
-    const bool ours =
-        LLVMGetLinkage(fn) == LLVMInternalLinkage && strncmp(name, LOWER_WARP_NAME, strlen(LOWER_WARP_NAME));
+    const bool ours = !strncmp(name, "ditron.", 7) && strncmp(name, LOWER_WARP_NAME, strlen(LOWER_WARP_NAME));
     if (!LLVMIsDeclaration(fn) && !ours) e = LLVMRunPassesOnFunction(fn, passes, l->tm, o);
   }
   return e;
@@ -226,7 +225,7 @@ static void compile_kernel(Lower *l, const IrFunc *f, ImageKernel *k) {
   k->name = v->entry = arena_strdup(l->arena, f->name->s);
   k->variants = v;
   k->nvariants = 1;
-  v->num_warps = (uint32_t)l->ir->num_warps;
+  v->num_warps = (uint32_t)(l->ir->num_warps + l->ir->extra_warps);
   v->lanes = (uint32_t)l->ir->lanes;
   v->wait = waits[f->wait_class];
   l->target->kernel(l, f, v);

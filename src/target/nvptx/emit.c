@@ -97,12 +97,19 @@ static void begin(Lower *l, V fn, V record) {
   l->world = lower_load_at(l, l->i32, record, offsetof(AbiRank, world), 4);
 }
 
+static bool find_groups(IrOp *op, void *user) {
+  bool *has = user;
+  *has |= op->kind == OP_wgmma;
+  return !*has;
+}
+
 void nvptx_kernel(Lower *l, const IrFunc *f, ImageVariant *out) {
   if (l->ir->lanes != 32)
     lower_fail(l, NULL, ST_UNSUPPORTED, "a warp has 32 lanes here, not %d", l->ir->lanes);
   NvptxState *s = arena_new(l->arena, NvptxState);
-  s->part_warps = (uint32_t)l->ir->num_warps;
+  s->part_warps = (uint32_t)(l->ir->num_warps + l->ir->extra_warps);
   l->own = s;
+  ir_walk(f->body, find_groups, &s->has_groups);
   l->space[SPACE_global] = LLVMPointerTypeInContext(l->cx, NVPTX_GLOBAL);
   l->space[SPACE_shared] = l->mbarrier = LLVMPointerTypeInContext(l->cx, NVPTX_SHARED);
   map_init(&s->narrowed, l->arena);
@@ -121,7 +128,7 @@ void nvptx_kernel(Lower *l, const IrFunc *f, ImageVariant *out) {
   const V fn = LLVMAddFunction(l->mod, f->name->s, LLVMFunctionType(l->void_, types, n + 1 + nmaps, false));
   LLVMSetFunctionCallConv(fn, LLVMPTXKernelCallConv);
   lower_fn_attrs(l, fn);
-  fn_attr(l, fn, "nvvm.reqntid", nvptx_text(l, "%d", l->ir->num_warps * 32));
+  fn_attr(l, fn, "nvvm.reqntid", nvptx_text(l, "%u", s->part_warps * 32));
   fn_attr(l, fn, "nvvm.minctasm", "1");
   lower_debug_function(l, fn, f->loc, f->name->s);
   nvptx_map_params(l, fn, n + 1);

@@ -219,13 +219,20 @@ static void lower_partitions(Lower *l, const IrOp *op) {
     s->part_first = (uint32_t)first->ints.v[i];
     s->part_warps = (uint32_t)warps->ints.v[i];
     const int64_t budget = regs && i < regs->ints.n ? regs->ints.v[i] : 0;
-    const int64_t launch = l->facts->block_regs / (l->ir->num_warps * 32) / 8 * 8;
+    const int64_t launch = l->facts->block_regs / ((l->ir->num_warps + l->ir->extra_warps) * 32) / 8 * 8;
     if (budget && (l->facts->caps & TARGET_CAP_TMA)) {
       V count = u32(l, (uint64_t)budget);
       lower_intrinsic(l,
                       budget < launch ? "llvm.nvvm.setmaxnreg.dec.sync.aligned.u32"
                                       : "llvm.nvvm.setmaxnreg.inc.sync.aligned.u32",
                       NULL, 0, &count, 1);
+    }
+    const IrAttr *alone = ir_attr(op, ATTR_alone);
+    if (alone && alone->ints.v[i]) { // the others are there to give up their registers
+      const LLVMBasicBlockRef first_warp = lower_new_block(l, "alone");
+      LLVMBuildCondBr(l->b, lower_icmp(l, LLVMIntEQ, at, u32(l, 0)), first_warp, join);
+      lower_at(l, first_warp);
+      s->part_warps = 1;
     }
     lower_block(l, op->regions[i]);
     LLVMBuildBr(l->b, join);

@@ -14,6 +14,7 @@ enum { NVPTX_GLOBAL = 1, NVPTX_SHARED = 3 }; // LLVM's address spaces
 
 typedef struct NvptxState { // of the function being emitted
   V tid;                    // in the block
+  bool has_groups;          // products of four warps
   V warp;                   // the same, as ptxas sees it: one in a warp; NULL: not asked for yet
   Map narrowed;             // LLVM value of a small float -> what it was made of (num.c)
   Map pieces;               // LLVM value of an element -> NvptxPiece: where in a loaded word it lies

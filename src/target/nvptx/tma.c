@@ -22,7 +22,7 @@ static bool is_copy(const IrOp *op) {
 }
 static bool is_arrival(const IrOp *op) {
   return (op->kind == OP_mbarrier_expect || op->kind == OP_mbarrier_arrive) &&
-         ir_op_executor(op) == EXEC_PROGRAM;
+         ir_op_executor(op) == EXEC_PROGRAM && !ir_attr_i(op, ATTR_each_warp);
 }
 static bool is_straight(const IrOp *op) { // pure, and lowered without branches
   switch (op->kind) {

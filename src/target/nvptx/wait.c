@@ -59,6 +59,12 @@ static void exit_here(Lower *l) {
   lower_intrinsic(l, "llvm.nvvm.exit", NULL, 0, NULL, 0);
   LLVMBuildUnreachable(l->b);
 }
+// Products of groups of warps may be in flight where a thread leaves: ptxas would put a wait of its own into the loop around.
+static void drain(Lower *l) {
+  const NvptxState *s = l->own;
+  if (s->has_groups && s->part_warps >= 4)
+    nvptx_asm(l, l->void_, "wgmma.wait_group.sync.aligned 0;", "", NULL, 0, ASM_EFFECT | ASM_CONVERGENT);
+}
 static void make_end(Lower *l) {
   NvptxState *s = l->own;
   const LLVMBasicBlockRef here = lower_here(l);
@@ -89,6 +95,7 @@ void nvptx_give_up(Lower *l, V site, AbiReportKind kind, V flag, V seen, V value
   NvptxState *s = l->own;
   if (!s->end) make_end(l);
   V fields[END_FIELDS];
+  drain(l);
   fill(l, fields, site, kind, flag, seen, value, bytes, cmp);
   LLVMBasicBlockRef here = lower_here(l);
   for (int i = 0; i < END_FIELDS; i++) LLVMAddIncoming(s->end_fields[i], &fields[i], &here, 1);
@@ -113,6 +120,7 @@ static void check_late(Lower *l, V turn, V since, LLVMBasicBlockRef gone, LLVMBa
   LLVMBuildCondBr(l->b, lower_icmp(l, LLVMIntNE, raised, u64(l, 0)), gone, clock);
   if (leave) {
     lower_at(l, gone);
+    drain(l);
     exit_here(l);
   }
   lower_at(l, clock);
@@ -282,6 +290,12 @@ bool nvptx_mbarrier(Lower *l, const IrOp *op) {
   if (op->kind == OP_mbarrier_wait) {
     Phase f = {p, lower_operand(l, op, 2), site_of(l, op)};
     spin(l, look_at_phase, phase_is_late, &f, false, NULL);
+  } else if (op->kind == OP_mbarrier_arrive && ir_attr_i(op, ATTR_each_warp)) {
+    V all = u32(l, UINT32_MAX);
+    nvptx_warp_barrier(l);
+    const V one = LLVMBuildExtractValue(l->b, lower_intrinsic(l, "llvm.nvvm.elect.sync", NULL, 0, &all, 1), 1, "");
+    V args[] = {p, one};
+    nvptx_asm(l, l->void_, "@$1 mbarrier.arrive.shared.b64 _, [$0];", "l,b", args, 2, ASM_EFFECT);
   } else if (op->kind == OP_mbarrier_arrive) {
     V args[] = {p};
     nvptx_asm(l, l->i64, "mbarrier.arrive.shared.b64 $0, [$1];", "=l,l", args, 1, ASM_EFFECT);

@@ -1,0 +1,490 @@
+// producer: what products read is fetched by a warp of its own (Hopper's tensor memory accelerator and mbarriers).
+//
+//   all warps         block memory: rings of S stages, each with two barriers, `full` and `empty`
+//   consumers         the program; in a loop whose products read tensor blocks, each turn:
+//                       wait for full[stage]; the product reads the ring; the stage before is handed back to empty
+//   producer          the program's control and addresses alone; each turn:
+//                       wait for empty[stage]; announce the bytes to full[stage]; start the copies into the ring
+//
+// The producer runs ahead by up to S stages, across the turns of outer loops too: the next tile's first blocks arrive during the
+// epilogue of this one. A stage's number and the parity of its phase are carried by all loops around.
+// A loop takes part where its blocks come through descriptors that the host can make, feed products of four warps, and where nothing
+// that the program computes or writes decides about addresses or control. What keeps a loop from it is a remark.
+// Source of the structure: warp-specialised pipelines as CUTLASS documents them for Hopper.
+#include "ir/launch.h"
+#include "pass/pass_impl.h"
+
+#include <string.h>
+
+enum { PRODUCER_WARPS = 4, MOST_RINGS = 4, MOST_FEEDS = 4 }; // registers are given up by four warps at once
+
+typedef struct Ring { // of one loop
+  IrOp *loop;         // in the program as it was
+  uint32_t nfeeds;
+  const IrType *block[MOST_FEEDS];
+  IrValue *mem[MOST_FEEDS], *full, *empty;
+  int64_t bytes; // of a stage
+  int stages;
+  bool late; // the product of a turn runs on in the next one: its stage is handed back a turn later
+} Ring;
+
+typedef struct Side {
+  struct Producer *p;
+  bool consumer;
+  uint32_t next; // ring of the next loop
+} Side;
+
+typedef struct State { // of all rings: the stage that comes next, the parity of its phase
+  IrValue *stage[MOST_RINGS], *phase[MOST_RINGS];
+} State;
+
+typedef struct Producer {
+  Pass *pass;
+  IrCtx *ctx;
+  Arena *arena;
+  IrFunc *f;
+  PassAxes *axes;
+  Ring rings[MOST_RINGS];
+  uint32_t nrings;
+  const IrType *i32;
+  const char *why; // not
+} Producer;
+
+// ---- what can be fetched so -----------------------------------------------------------------------------------------------------
+static IrValue *desc_source(const IrOp *load) {
+  IrValue *d = ir_operand(load, 0);
+  while (d->def && d->def->kind == OP_consume) d = ir_operand(d->def, 0);
+  return d;
+}
+
+// Are base and strides of a descriptor known to be multiples of 16 bytes? Those of parameters are looked at when launched.
+static bool is_aligned(const Producer *p, const IrValue *d) {
+  if (!d->def) return true;
+  const int bytes = ir_dtypes[d->type->dtype].bytes, rank = d->type->rank;
+  if (pass_axis(p->axes, ir_operand(d->def, 0))->all_div % 16) return false;
+  for (int i = 0; i < rank - 1; i++) {
+    if ((int64_t)pass_axis(p->axes, ir_operand(d->def, (uint32_t)(1 + rank + i)))->all_div * bytes % 16) return false;
+  }
+  return true;
+}
+
+// The product that a block feeds, as it is or turned; NULL: none, or not only one.
+static IrOp *fed_product(const IrOp *load) {
+  const IrUse *u = load->results[0].uses;
+  if (u && !u->next && u->user->kind == OP_trans && u->user->parent == load->parent) u = u->user->results[0].uses;
+  if (!u || u->next || u->user->kind != OP_dot || u->user->parent != load->parent) return NULL;
+  return u == &u->user->operands[2] ? NULL : u->user;
+}
+
+static bool is_feed(Producer *p, IrOp *load) {
+  if (load->kind != OP_desc_load) return false;
+  const IrType *t = load->results[0].type;
+  IrOp *dot = fed_product(load);
+  IrValue *d = desc_source(load);
+  IrLaunchDesc at;
+  const char *why = NULL;
+  if (!dot || !lay_takes_groups(p->pass->m, dot))
+    why = "it does not feed one product of four warps";
+  else if (t->rank != 2 || d->type->rank != 2)
+    why = "it is not a matrix";
+  else if (t->shape[1] * ir_dtypes[t->dtype].bytes < 32 || t->shape[0] < 8)
+    why = "its rows are shorter than 32 bytes";
+  else if (!ir_desc_at_launch(p->arena, d, &at, &why))
+    why = arena_printf(p->arena, "the host cannot make its descriptor: %s", why);
+  else if (!is_aligned(p, d))
+    why = "its base or strides are not known to be multiples of 16 bytes";
+  if (why) pass_remark(p->pass, load->loc, "this block is not fetched by a producer warp: %s", why);
+  return !why;
+}
+
+// May a warp that sees none of the program's tiles compute v?
+static bool is_scalar_work(Producer *p, const IrValue *v, Map *seen) {
+  uint64_t known;
+  if (!v || map_get(seen, (uint64_t)(uintptr_t)v, &known)) return true;
+  map_set(seen, (uint64_t)(uintptr_t)v, 1);
+  if (v->type->kind == IR_TILE || ir_type_is_thread(v->type)) return false;
+  if (!v->def) {
+    const IrOp *owner = v->block->owner;
+    if (!owner) return true; // a parameter
+    if (owner->kind != OP_for) return false;
+    for (uint32_t i = 0; i < 3; i++) {
+      if (v->index == 0 && !is_scalar_work(p, ir_operand(owner, i), seen)) return false;
+    }
+    return v->index == 0 || (is_scalar_work(p, ir_operand(owner, 2 + v->index), seen) &&
+                             is_scalar_work(p, ir_operand(ir_terminator(v->block), v->index - 1), seen));
+  }
+  const IrOp *op = v->def;
+  if (op->kind == OP_for)
+    return is_scalar_work(p, ir_operand(op, 3 + v->index), seen) &&
+           is_scalar_work(p, ir_operand(ir_terminator(op->regions[0]), v->index), seen) &&
+           is_scalar_work(p, ir_operand(op, 0), seen) && is_scalar_work(p, ir_operand(op, 1), seen) &&
+           is_scalar_work(p, ir_operand(op, 2), seen);
+  if (op->nregions || !(ir_ops[op->kind].traits & TRAIT_PURE)) return false;
+  for (uint32_t i = 0; i < op->noperands; i++) {
+    if (!is_scalar_work(p, ir_operand(op, i), seen)) return false;
+  }
+  return true;
+}
+
+static bool is_reachable(Producer *p, const IrOp *loop) { // through loops whose control is scalar work
+  Map seen;
+  map_init(&seen, p->arena);
+  for (const IrOp *op = loop; op; op = op->parent->owner) {
+    if (op->kind != OP_for || ir_type_is_thread(ir_operand(op, 0)->type)) return false;
+    for (uint32_t i = 0; i < 3; i++) {
+      if (!is_scalar_work(p, ir_operand(op, i), &seen)) return false;
+    }
+  }
+  return true;
+}
+
+static void note_loop(Producer *p, IrOp *loop) {
+  Ring r = {.loop = loop};
+  Map seen;
+  map_init(&seen, p->arena);
+  int products = 0;
+  IrOp *dot = NULL;
+  PASS_EACH_OP(loop->regions[0], op) {
+    if (op->kind == OP_dot) products++, dot = op;
+    if (r.nfeeds == MOST_FEEDS || !is_feed(p, op)) continue;
+    bool scalar = true;
+    for (uint32_t i = 1; i < op->noperands; i++) scalar &= is_scalar_work(p, ir_operand(op, i), &seen);
+    if (!scalar) {
+      pass_remark(p->pass, op->loc, "this block is not fetched by a producer warp: its place depends on tiles or memory");
+      return;
+    }
+    const IrType *t = op->results[0].type;
+    r.block[r.nfeeds++] = t;
+    r.bytes += ir_type_elems(t) * ir_dtypes[t->dtype].bytes;
+  }
+  if (!r.nfeeds) return;
+  r.stages = (int)(ir_attr_i(loop, ATTR_stages) ? ir_attr_i(loop, ATTR_stages) : p->pass->m->num_stages);
+  if (r.stages < 2 || !is_reachable(p, loop) || p->nrings == MOST_RINGS) {
+    pass_remark(p->pass, loop->loc, "this loop has no producer warp: %s",
+                r.stages < 2 ? "it asks for one stage" : "its control, or that around it, is not of plain loops");
+    return;
+  }
+  const IrUse *u = products == 1 ? dot->results[0].uses : NULL;
+  r.late = u && !u->next && u->user == ir_terminator(loop->regions[0]);
+  p->rings[p->nrings++] = r;
+}
+
+static bool find_loops(IrOp *op, void *user) {
+  if (op->kind == OP_for && !ir_type_is_thread(ir_operand(op, 0)->type)) note_loop(user, op);
+  return true;
+}
+
+// Ops whose results others use and that must happen once, or that partitions cannot hold.
+static bool stays_whole(IrOp *op, void *user) {
+  Producer *p = user;
+  const IrEffects e = ir_op_effects(op);
+  const bool own = op->kind == OP_warp_partitions || op->kind == OP_mem_alloc || op->kind == OP_mbarrier_alloc ||
+                   op->kind == OP_tid || op->kind == OP_while;
+  if (own || e.order || ((e.writes & ~(unsigned)(RES_GLOBAL | RES_SYMM)) && op->nresults)) p->why = ir_ops[op->kind].name;
+  if (op->kind == OP_atomic_rmw || op->kind == OP_atomic_cas) {
+    if (op->results[0].uses) p->why = ir_ops[op->kind].name;
+  }
+  return !p->why;
+}
+
+// ---- rings ------------------------------------------------------------------------------------------------------------------------
+static IrValue *k32(Producer *p, IrBuilder *b, int64_t v) { return ir_const_i(b, p->i32, v); }
+
+static void make_ring(Producer *p, IrBuilder *b, Ring *r) {
+  for (uint32_t i = 0; i < r->nfeeds; i++) {
+    const IrType *t = ir_type_memdesc(p->ctx, r->block[i]->dtype, SPACE_shared, 2, r->block[i]->shape, r->stages);
+    r->mem[i] = ir_result(ir_build(b, OP_mem_alloc, 0, NULL, 1, &t, 0), 0);
+  }
+  const IrType *bt = ir_type_mbarrier(p->ctx, r->stages);
+  for (int k = 0; k < 2; k++) {
+    IrOp *op = ir_build(b, OP_mbarrier_alloc, 0, NULL, 1, &bt, 0);
+    ir_set_attr_i(op, ATTR_count, k ? p->pass->m->num_warps : 1);
+    *(k ? &r->empty : &r->full) = ir_result(op, 0);
+  }
+}
+
+static IrValue *view(Producer *p, IrBuilder *b, IrValue *ring, IrValue *stage) {
+  const IrType *t = ir_type_memdesc(p->ctx, ring->type->dtype, SPACE_shared, 2, ring->type->shape, 0);
+  IrValue *ops[2] = {ring, stage};
+  return ir_result(ir_build(b, OP_mem_view, 2, ops, 1, &t, 0), 0);
+}
+
+static void wait_for(Producer *p, IrBuilder *b, IrValue *bar, IrValue *stage, IrValue *parity) {
+  const IrType *token = ir_type_token(p->ctx);
+  IrValue *ops[3] = {bar, stage, parity};
+  ir_build(b, OP_mbarrier_wait, 3, ops, 1, &token, 0);
+}
+
+static void hand_back(Producer *p, IrBuilder *b, const Ring *r, IrValue *stage) { // by each warp
+  IrValue *ops[2] = {r->empty, stage};
+  (void)p;
+  ir_set_attr_i(ir_build(b, OP_mbarrier_arrive, 2, ops, 0, NULL, 0), ATTR_each_warp, 1);
+}
+
+static void hand_back_if(Producer *p, IrBuilder *b, const Ring *r, IrValue *stage) { // not before the first turn
+  IrValue *is_one = ir_cmp(b, CMP_sge, stage, k32(p, b, 0));
+  IrOp *cond = ir_build(b, OP_if, 1, &is_one, 0, NULL, 2);
+  for (int i = 0; i < 2; i++) {
+    IrBuilder in = ir_builder_at_end(cond->regions[i]);
+    in.loc = b->loc;
+    if (i == 0) hand_back(p, &in, r, stage);
+    ir_yield(&in, 0, NULL);
+  }
+}
+
+// One more carried value of a loop: its argument, and what comes out. The body's end is to be given with end_carry.
+static IrValue *carry(IrOp *loop, IrValue *init) {
+  ir_op_add_operand(loop, init);
+  ir_op_add_result(loop, init->type);
+  return ir_block_arg(loop->regions[0], init->type, NULL);
+}
+
+static void advance(Producer *p, IrBuilder *b, const Ring *r, IrValue **stage, IrValue **phase) {
+  IrValue *next = ir_binary(b, OP_add, *stage, k32(p, b, 1)), *wraps = ir_cmp(b, CMP_eq, next, k32(p, b, r->stages));
+  *stage = ir_select(b, wraps, k32(p, b, 0), next);
+  *phase = ir_binary(b, OP_xor, *phase, ir_cast(b, OP_ext_u, wraps, p->i32));
+}
+
+static void consume(Producer *p, IrOp *loop, const Ring *r, IrValue *stage, IrValue *phase, IrValue *before) {
+  IrOp *last = NULL;
+  uint32_t n = 0;
+  for (IrOp *op = loop->regions[0]->first, *next; op && n < r->nfeeds; op = next) {
+    next = op->next;
+    if (!op->aux) continue;
+    IrBuilder b = ir_builder_before(op);
+    b.loc = op->loc;
+    if (!n) wait_for(p, &b, r->full, stage, phase);
+    IrValue *v = view(p, &b, r->mem[n++], stage);
+    const IrType *t = op->results[0].type;
+    IrOp *dot = fed_product(op);
+    ir_replace_uses(ir_result(op, 0), ir_result(ir_build(&b, OP_mem_load, 1, &v, 1, &t, 0), 0));
+    ir_erase(op);
+    if (!last) last = dot;
+    for (const IrOp *x = dot; x; x = x->prev) { // the later of the two
+      if (x == last) last = dot;
+    }
+  }
+  IrBuilder b = ir_builder_after(last);
+  b.loc = last->loc;
+  if (r->late) {
+    ir_set_attr_i(last, ATTR_late, 1);
+    hand_back_if(p, &b, r, before);
+  } else {
+    hand_back(p, &b, r, stage);
+  }
+}
+
+static void produce(Producer *p, IrOp *loop, const Ring *r, IrValue *stage, IrValue *phase) {
+  uint32_t n = 0;
+  for (IrOp *op = loop->regions[0]->first, *next; op && n < r->nfeeds; op = next) {
+    next = op->next;
+    if (!op->aux) continue;
+    IrBuilder b = ir_builder_before(op);
+    b.loc = op->loc;
+    if (!n) {
+      wait_for(p, &b, r->empty, stage, ir_binary(&b, OP_xor, phase, k32(p, &b, 1)));
+      IrValue *ops[3] = {r->full, stage, k32(p, &b, r->bytes)};
+      ir_build(&b, OP_mbarrier_expect, 3, ops, 0, NULL, 0);
+    }
+    IrValue *ops[8] = {ir_operand(op, 0), view(p, &b, r->mem[n++], stage), r->full, stage};
+    const uint32_t rank = op->noperands - 1;
+    for (uint32_t i = 0; i < rank; i++) ops[4 + i] = ir_operand(op, 1 + i);
+    IrOp *copy = ir_build(&b, OP_desc_load_async, 4 + rank, ops, 0, NULL, 0);
+    if (ir_attr(op, ATTR_evict)) ir_set_attr_i(copy, ATTR_evict, ir_attr_i(op, ATTR_evict));
+    ir_replace_uses(ir_result(op, 0), pass_const_bits(&b, op->results[0].type, 0));
+    ir_erase(op);
+  }
+}
+
+static bool holds_ring(const Producer *p, const IrOp *op, uint32_t *first, uint32_t *n) { // in the program as it was
+  *n = 0;
+  for (uint32_t i = 0; i < p->nrings; i++) {
+    const IrOp *x = p->rings[i].loop;
+    while (x && x != op) x = x->parent->owner;
+    if (!x) continue;
+    if (!*n) *first = i;
+    ++*n;
+  }
+  return *n > 0;
+}
+
+static void side_block(Side *s, IrBlock *b, State *st);
+
+// Ring loops are met in order, so each side counts them; a loop around carries the state of those inside.
+static void side_loop(Side *s, IrOp *op, State *st) {
+  Producer *p = s->p;
+  const uint32_t first = s->next, n = (uint32_t)(uintptr_t)op->aux - 1; // rings in it
+  IrBlock *body = op->regions[0];
+  State in = *st;
+  const uint32_t at = op->nresults;
+  for (uint32_t i = first; i < first + n; i++) {
+    in.stage[i] = carry(op, st->stage[i]);
+    in.phase[i] = carry(op, st->phase[i]);
+  }
+  State out = in;
+  const Ring *r = &p->rings[first];
+  bool feeds = false;
+  PASS_EACH_OP(body, x) feeds |= x->aux && x->kind == OP_desc_load;
+  IrValue *before = NULL;
+  if (feeds) {
+    s->next++;
+    IrBuilder outside = ir_builder_before(op);
+    if (s->consumer && r->late) before = carry(op, k32(p, &outside, -1));
+    if (s->consumer)
+      consume(p, op, r, in.stage[first], in.phase[first], before);
+    else
+      produce(p, op, r, in.stage[first], in.phase[first]);
+    IrBuilder end = ir_builder_before(ir_terminator(body));
+    end.loc = op->loc;
+    advance(p, &end, r, &out.stage[first], &out.phase[first]);
+  } else {
+    side_block(s, body, &out);
+  }
+  IrOp *yield = ir_terminator(body);
+  for (uint32_t i = first; i < first + n; i++) {
+    ir_op_add_operand(yield, out.stage[i]);
+    ir_op_add_operand(yield, out.phase[i]);
+    st->stage[i] = ir_result(op, at + 2 * (i - first));
+    st->phase[i] = ir_result(op, at + 2 * (i - first) + 1);
+  }
+  if (before) {
+    ir_op_add_operand(yield, in.stage[first]);
+    IrBuilder after = ir_builder_after(op);
+    after.loc = op->loc;
+    hand_back_if(p, &after, r, ir_result(op, at + 2 * n));
+  }
+}
+
+static void side_block(Side *s, IrBlock *b, State *st) {
+  for (IrOp *op = b->first, *next; op; op = next) {
+    next = op->next;
+    if (op->kind == OP_for && op->aux) side_loop(s, op, st);
+  }
+}
+
+// Marks: feeds of the ring loops (1), loops with rings inside (1 + how many).
+static void mark(Producer *p, IrBlock *b) {
+  PASS_EACH_OP(b, op) {
+    op->aux = NULL;
+    uint32_t first = 0, n = 0;
+    if (op->kind == OP_for && holds_ring(p, op, &first, &n)) op->aux = (void *)(uintptr_t)(n + 1);
+    for (uint32_t r = 0; r < op->nregions; r++) mark(p, op->regions[r]);
+  }
+}
+static void mark_feeds(Producer *p) {
+  for (uint32_t i = 0; i < p->nrings; i++) {
+    uint32_t n = 0;
+    PassConfig quiet = *p->pass->config;
+    quiet.explain = false;
+    const PassConfig *keep = p->pass->config;
+    p->pass->config = &quiet;
+    PASS_EACH_OP(p->rings[i].loop->regions[0], op) {
+      if (n < p->rings[i].nfeeds && is_feed(p, op)) op->aux = (void *)(uintptr_t)1, n++;
+    }
+    p->pass->config = keep;
+  }
+}
+static void copy_marks(IrBlock *to, const IrBlock *from) { // of a clone
+  IrOp *t = to->first;
+  for (const IrOp *op = from->first; op && t; op = op->next, t = t->next) {
+    t->aux = op->aux;
+    for (uint32_t r = 0; r < op->nregions; r++) copy_marks(t->regions[r], op->regions[r]);
+  }
+}
+static bool clear_mark(IrOp *op, void *user) {
+  (void)user;
+  op->aux = NULL;
+  return true;
+}
+
+// The producer's clone does nothing but its copies.
+static bool drop_effects(IrOp *op, void *user) {
+  (void)user;
+  if (op->nregions || op->kind == OP_desc_load_async || op->kind == OP_mbarrier_expect || op->kind == OP_mbarrier_wait ||
+      (ir_ops[op->kind].traits & TRAIT_TERMINATOR))
+    return true;
+  const IrEffects e = ir_op_effects(op);
+  if (!e.writes && !e.barrier && op->nresults) return true;
+  for (uint32_t i = 0; i < op->nresults; i++) {
+    if (op->results[i].uses) return true;
+  }
+  ir_erase(op);
+  return true;
+}
+
+// ---- the function -------------------------------------------------------------------------------------------------------------------
+static void divide(Producer *p) {
+  IrModule *m = p->pass->m;
+  IrFunc *f = p->f;
+  IrOp *end = ir_terminator(f->body);
+  mark(p, f->body);
+  mark_feeds(p);
+  IrBuilder b = ir_builder_before(end);
+  b.loc = p->rings[0].loop->loc;
+  IrOp *parts = ir_build(&b, OP_warp_partitions, 0, NULL, 0, NULL, 2);
+  const int64_t first[2] = {0, m->num_warps}, warps[2] = {m->num_warps, PRODUCER_WARPS}, alone[2] = {0, 1};
+  ir_set_attr_ints(parts, ATTR_first, first, 2);
+  ir_set_attr_ints(parts, ATTR_warps, warps, 2);
+  ir_set_attr_ints(parts, ATTR_alone, alone, 2);
+  if (m->num_warps >= 8) { // else a thread has enough registers without taking the producer's
+    const int64_t threads = m->num_warps * m->lanes, spare = 24 * PRODUCER_WARPS * m->lanes;
+    const int64_t regs[2] = {(65536 - spare) / threads / 8 * 8 > 240 ? 240 : (65536 - spare) / threads / 8 * 8, 24};
+    ir_set_attr_ints(parts, ATTR_regs, regs, 2);
+  }
+  m->extra_warps = PRODUCER_WARPS;
+  IrBlock *all = parts->regions[0], *fetch = parts->regions[1];
+  while (f->body->first != parts) ir_move_to_end(f->body->first, all);
+  Map values;
+  map_init(&values, p->arena);
+  IrBuilder copy = ir_builder_at_end(fetch);
+  PASS_EACH_OP(all, op) ir_clone_op(&copy, op, &values);
+  copy_marks(fetch, all);
+  b = ir_builder_before(parts);
+  b.loc = parts->loc;
+  for (uint32_t i = 0; i < p->nrings; i++) make_ring(p, &b, &p->rings[i]);
+  for (int k = 0; k < 2; k++) {
+    Side s = {p, k == 0, 0};
+    State st;
+    IrBlock *body = parts->regions[k];
+    IrBuilder start = ir_builder_before(body->first);
+    start.loc = parts->loc;
+    for (uint32_t i = 0; i < p->nrings; i++) st.stage[i] = st.phase[i] = k32(p, &start, 0);
+    side_block(&s, body, &st);
+    ir_walk(body, clear_mark, NULL);
+    if (k) ir_walk(body, drop_effects, NULL);
+    IrBuilder last = ir_builder_at_end(body);
+    last.loc = parts->loc;
+    ir_yield(&last, 0, NULL);
+  }
+  for (uint32_t i = 0; i < p->nrings; i++)
+    pass_remark(p->pass, p->rings[i].loop->loc,
+                "a producer warp fetches %u block%s of this loop's products, up to %d turns ahead (%lld bytes of block memory)%s",
+                p->rings[i].nfeeds, p->rings[i].nfeeds > 1 ? "s" : "", p->rings[i].stages,
+                (long long)p->rings[i].bytes * p->rings[i].stages,
+                p->rings[i].late ? "; a product runs on beside the next turn" : "");
+}
+
+Status pass_producer(Pass *pass) {
+  IrModule *m = pass->m;
+  const PassMachine *machine = pass->config->machine;
+  if (!machine || !machine->tma || !machine->wgmma || m->lanes != 32 || m->num_warps % 4 || m->num_warps > 12) return ST_OK;
+  int kernels = 0;
+  PASS_EACH_FUNC(pass, f) kernels++;
+  if (kernels != 1) return ST_OK;
+  PASS_EACH_FUNC(pass, f) {
+    Producer *p = arena_new(pass->scratch, Producer);
+    *p = (Producer){.pass = pass, .ctx = m->ctx, .arena = pass->scratch, .f = f};
+    p->i32 = ir_type_scalar(m->ctx, IR_i32, LEVEL_program);
+    p->axes = pass_axis_run(f, pass->scratch);
+    ir_walk(f->body, find_loops, p);
+    if (!p->nrings) continue;
+    ir_walk(f->body, stays_whole, p);
+    if (p->why) {
+      pass_remark(pass, p->rings[0].loop->loc, "this loop has no producer warp: the kernel has '%s'", p->why);
+      continue;
+    }
+    divide(p);
+    ir_renumber(f);
+  }
+  return ST_OK;
+}
