@@ -22,7 +22,10 @@ static void forget(TypeInfo *t) {
 
 void args_forget(State *s) {
   while (s->ntypes) forget(&s->types[--s->ntypes]);
-  while (s->ndtypes) Py_CLEAR(s->dtypes[--s->ndtypes].object);
+  while (s->ndtypes) {
+    s->ndtypes--;
+    Py_CLEAR(s->dtypes[s->ndtypes].object);
+  }
 }
 
 static const TypeInfo *learn(State *s, PyObject *o) {
@@ -86,7 +89,7 @@ static int dtype_of_object(State *s, PyObject *object) {
   const char *name = utf8 ? PyBytes_AsString(utf8) : NULL;
   const int d = name ? dtype_of_name(name) : -1;
   if (name && d < 0) PyErr_Format(PyExc_TypeError, "arrays of %s have no counterpart in a kernel", name);
-  if (d >= 0 && s->ndtypes < MOST_DTYPES) {
+  if (d >= 0 && s->ndtypes < MOST_DTYPES && !s->ended) {
     Py_INCREF(object);
     s->dtypes[s->ndtypes].object = object;
     s->dtypes[s->ndtypes++].dtype = (dt_dtype)d;

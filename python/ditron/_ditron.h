@@ -88,11 +88,14 @@ typedef struct State {
 // For types whose objects only this module makes.
 PyObject *no_new(PyTypeObject *type, PyObject *args, PyObject *kwargs);
 
-State *state_get(void); // of the module; NULL with an exception
+// The module's state, and with `owner` a reference to the module, without which the state would go; NULL with an exception.
+State *state_get(PyObject **owner);
 
 // ---- _module.c ----
 typedef struct Loaded { // a kernel on a device
-  PyObject_HEAD State *state;
+  PyObject ob_base;     // as PyObject_HEAD
+  PyObject *module;     // owned: it keeps the state
+  State *state;
   dt_kernel *kernel; // NULL once void
   uint32_t generation;
   int device;
@@ -111,7 +114,7 @@ void device_give_back(Device *d, dt_stream *stream);
 typedef struct Arg {
   dt_value value;
   Class class;
-  int device; // of an array; -1: none
+  int device;    // of an array; -1: none
   bool readonly; // only set where device is
 } Arg;
 const TypeInfo *args_type(State *s, PyObject *o); // NULL with an exception

@@ -37,7 +37,9 @@ typedef struct Watched { // a global that the code has built in
 } Watched;
 
 typedef struct Kernel {
-  PyObject_HEAD State *state;
+  PyObject ob_base; // as PyObject_HEAD
+  PyObject *module; // owned: it keeps the state
+  State *state;
   PyObject *launcher_type; // the state's
   char *text;              // the name, for messages
   int n;
@@ -53,7 +55,8 @@ typedef struct Kernel {
 } Kernel;
 
 typedef struct Launcher {
-  PyObject_HEAD Kernel *kernel;
+  PyObject ob_base; // as PyObject_HEAD
+  Kernel *kernel;
   PyObject *grid;
 } Launcher;
 
@@ -786,9 +789,12 @@ static int kernel_init(PyObject *self, PyObject *args, PyObject *kwargs) {
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO!O!O!|pll", words, &text, &PyTuple_Type, &names,
                                    &PyBytes_Type, &flags, &PyDict_Type, &defaults, &debug, &warps, &stages))
     return -1;
-  State *s = state_get();
+  PyObject *module;
+  State *s = state_get(&module);
   if (!s) return -1;
   free_params(k);
+  Py_XDECREF(k->module);
+  k->module = module;
   k->debug = debug;
   k->num_warps = warps;
   k->num_stages = stages;
@@ -801,6 +807,7 @@ static int kernel_init(PyObject *self, PyObject *args, PyObject *kwargs) {
 static int kernel_traverse(PyObject *self, visitproc visit, void *arg) {
   const Kernel *k = (const Kernel *)self;
   Py_VISIT(Py_TYPE(self));
+  Py_VISIT(k->module);
   for (int i = 0; i < k->n && k->defaults; i++) Py_VISIT(k->defaults[i]);
   for (size_t i = 0; i < k->cap; i++) {
     if (k->slots[i]) Py_VISIT(k->slots[i]->refs);
@@ -815,8 +822,10 @@ static int kernel_traverse(PyObject *self, visitproc visit, void *arg) {
 static void kernel_free(PyObject *self) {
   PyTypeObject *type = Py_TYPE(self);
   PyObject_GC_UnTrack(self);
+  PyObject *module = ((Kernel *)self)->module;
   free_params((Kernel *)self);
   PyObject_GC_Del(self);
+  Py_XDECREF(module);
   Py_DECREF(type);
 }
 

@@ -8,10 +8,12 @@
 
 static struct PyModuleDef module_def;
 
-State *state_get(void) {
+State *state_get(PyObject **owner) {
   PyObject *m = PyState_FindModule(&module_def);
-  if (!m) PyErr_SetString(PyExc_RuntimeError, "the module _ditron is gone");
-  return m ? PyModule_GetState(m) : NULL;
+  if (!m) return PyErr_SetString(PyExc_RuntimeError, "the module _ditron is gone"), NULL;
+  Py_INCREF(m);
+  *owner = m;
+  return PyModule_GetState(m);
 }
 
 PyObject *no_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
@@ -161,32 +163,38 @@ void device_give_back(Device *d, dt_stream *stream) { d->idle[d->nidle++] = stre
 
 // ---- images ----------------------------------------------------------------------------------------------------------------
 typedef struct Image {
-  PyObject_HEAD dt_image *image;
+  PyObject ob_base; // as PyObject_HEAD
+  PyObject *module; // owned: it keeps the state
+  dt_image *image;
   uint32_t generation;
 } Image;
 
-static PyObject *image_object(State *s, dt_image *image) {
+static PyObject *image_object(PyObject *module, dt_image *image) {
+  const State *s = PyModule_GetState(module);
   Image *o = PyObject_New(Image, (PyTypeObject *)s->image_type);
   if (!o) {
     dt_image_destroy(image);
     return NULL;
   }
+  Py_INCREF(module);
+  o->module = module;
   o->image = image;
   o->generation = s->generation;
   return (PyObject *)o;
 }
 
-static void free_object(PyObject *o) {
+static void free_object(PyObject *o, PyObject *module) {
   PyTypeObject *type = Py_TYPE(o);
   PyObject_Free(o);
   Py_DECREF(type);
+  Py_DECREF(module);
 }
 
 static void image_free(PyObject *o) {
-  const State *s = state_get();
-  PyErr_Clear();
-  if (s && s->context && s->generation == ((Image *)o)->generation) dt_image_destroy(((Image *)o)->image);
-  free_object(o);
+  const Image *i = (const Image *)o;
+  const State *s = PyModule_GetState(i->module);
+  if (s->context && s->generation == i->generation) dt_image_destroy(i->image);
+  free_object(o, i->module);
 }
 
 static PyType_Slot image_slots[] = {
@@ -196,7 +204,7 @@ static PyType_Spec image_spec = {"ditron._ditron.Image", sizeof(Image), 0, Py_TP
 static void loaded_free(PyObject *o) {
   Loaded *l = (Loaded *)o;
   if (l->kernel && l->state->context && l->state->generation == l->generation) dt_kernel_destroy(l->kernel);
-  free_object(o);
+  free_object(o, l->module);
 }
 
 static PyObject *loaded_get(PyObject *o, void *what) {
@@ -243,20 +251,19 @@ static PyObject *fn_setup(PyObject *m, PyObject *args) {
   Py_RETURN_NONE;
 }
 
-static PyObject *compile_request(State *s, PyObject *bytes, bool cached_only) {
+static PyObject *compile_request(PyObject *m, PyObject *bytes, bool cached_only) {
+  State *s = state_of(m);
   char *p;
   Py_ssize_t n;
   dt_image *image = NULL;
   if (PyBytes_AsStringAndSize(bytes, &p, &n) != 0 || !state_context(s)) return NULL;
   const dt_status st = dt_compile_request(s->context, p, (size_t)n, cached_only, &image);
   if (st == DT_NOT_FOUND && cached_only) Py_RETURN_NONE;
-  return st == DT_OK ? image_object(s, image) : state_raise(s, st, NULL);
+  return st == DT_OK ? image_object(m, image) : state_raise(s, st, NULL);
 }
 
-static PyObject *fn_cached(PyObject *m, PyObject *bytes) { return compile_request(state_of(m), bytes, true); }
-static PyObject *fn_compile_here(PyObject *m, PyObject *bytes) {
-  return compile_request(state_of(m), bytes, false);
-}
+static PyObject *fn_cached(PyObject *m, PyObject *bytes) { return compile_request(m, bytes, true); }
+static PyObject *fn_compile_here(PyObject *m, PyObject *bytes) { return compile_request(m, bytes, false); }
 
 static PyObject *fn_read_image(PyObject *m, PyObject *bytes) {
   State *s = state_of(m);
@@ -265,7 +272,7 @@ static PyObject *fn_read_image(PyObject *m, PyObject *bytes) {
   dt_image *image = NULL;
   if (PyBytes_AsStringAndSize(bytes, &p, &n) != 0 || !state_context(s)) return NULL;
   const dt_status st = dt_image_read(s->context, p, (size_t)n, &image);
-  return st == DT_OK ? image_object(s, image) : state_raise(s, st, NULL);
+  return st == DT_OK ? image_object(m, image) : state_raise(s, st, NULL);
 }
 
 static PyObject *fn_fail(PyObject *m, PyObject *args) {
@@ -297,6 +304,8 @@ static PyObject *fn_load(PyObject *m, PyObject *args) {
     dt_kernel_destroy(kernel);
     return NULL;
   }
+  Py_INCREF(m);
+  l->module = m;
   l->state = s;
   l->kernel = kernel;
   l->generation = s->generation;
@@ -381,6 +390,7 @@ static PyObject *fn_shutdown(PyObject *m, PyObject *unused) {
   (void)unused;
   s->ended = true;
   s->generation++; // kernels and images are the context's now
+  args_forget(s);  // while the libraries whose objects these are live
   for (int i = 0; i <= MOST_GPUS; i++) {
     Device *d = &s->devices[i];
     if (!d->team) continue;
