@@ -74,8 +74,10 @@ typedef struct CliValue {
   // tensors
   bool symmetric, is_desc;
   char *file;       // @file.npy
-  const char *fill; // zeros ones arange randn rand randint full empty
+  const char *fill; // zeros ones arange randn rand randint full empty list
   double fill_a, fill_b;
+  double *list; // of the fill "list"
+  size_t nlist;
   int64_t fill_i;  // full(V)'s number where it is written
   bool fill_whole; // as a whole one: exact beyond 2^53
   CliTensor tensor;

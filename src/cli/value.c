@@ -76,8 +76,28 @@ static dt_status shape_of(dt_context *c, CliValue *v, const char *p, const char 
   return DT_OK;
 }
 
+// "(1,-2,0.5)" into the numbers that the elements take in turn.
+static dt_status list_of(dt_context *c, CliValue *v, const char **p) {
+  const char *q = *p;
+  if (*q != '(') return bad(c, v, "this fill takes its numbers in brackets: list(V,...)");
+  do {
+    char *stop;
+    const double x = strtod(++q, &stop);
+    if (stop == q) return bad(c, v, "expected a number in the list");
+    double *more = realloc(v->list, (v->nlist + 1) * sizeof *more);
+    if (!more) abort();
+    v->list = more;
+    v->list[v->nlist++] = x;
+    q = stop;
+  } while (*q == ',');
+  if (*q != ')') return bad(c, v, "expected ',' or ')' in the list");
+  *p = q + 1;
+  return DT_OK;
+}
+
 static dt_status fill_of(dt_context *c, CliValue *v, const char *p, const char **end) {
-  static const char *const fills[] = {"zeros", "ones", "arange", "randn", "rand", "randint", "full", "empty"};
+  static const char *const fills[] = {"zeros",   "ones", "arange", "randn", "rand",
+                                      "randint", "full", "empty",  "list"};
   size_t n = strcspn(p, "(:");
   v->fill = NULL;
   for (size_t i = 0; i < sizeof fills / sizeof fills[0]; i++)
@@ -85,8 +105,12 @@ static dt_status fill_of(dt_context *c, CliValue *v, const char *p, const char *
   if (!v->fill)
     return bad(c, v,
                "no such value; a tensor is FILL:DTYPE[SHAPE] with FILL zeros ones arange randn rand "
-               "randint(LO,HI) full(V) empty, or @file.npy");
+               "randint(LO,HI) full(V) list(V,...) empty, or @file.npy");
   p += n;
+  if (strcmp(v->fill, "list") == 0) {
+    dt_status st = list_of(c, v, &p);
+    if (st != DT_OK) return st;
+  }
   int want = strcmp(v->fill, "randint") == 0 ? 2 : strcmp(v->fill, "full") == 0 ? 1 : 0, got = 0;
   if (*p == '(') {
     double *slots[2] = {&v->fill_a, &v->fill_b};
@@ -234,6 +258,7 @@ void cli_value_free(CliValue *v) {
   free(v->text);
   free(v->str);
   free(v->file);
+  free(v->list);
   memset(v, 0, sizeof *v);
 }
 
@@ -270,6 +295,7 @@ static double element(const CliValue *v, size_t i, uint64_t *state) {
   case 'o': return 1;
   case 'a': return (double)i;
   case 'f': return v->fill_a;
+  case 'l': return v->list[i % v->nlist];
   case 'r':
     if (strcmp(v->fill, "rand") == 0) return unit(state);
     if (strcmp(v->fill, "randint") == 0) return floor(v->fill_a + unit(state) * (v->fill_b - v->fill_a));
@@ -288,11 +314,21 @@ dt_status cli_fill(dt_context *c, const CliValue *v, int rank, uint64_t seed, vo
   size_t bytes = dt_dtype_bytes(v->dtype);
   const bool whole = whole_numbers(v->dtype); // a double holds no large integer exactly
   const bool exact = whole && v->fill[0] == 'f' && v->fill_whole;
-  for (size_t i = 0; i < v->tensor.count; i++) {
+  // what repeats is made once and copied: large tensors are filled at the speed of memory
+  const size_t count = v->tensor.count;
+  size_t period = count;
+  if (v->fill[0] == 'l') period = v->nlist;
+  if (strchr("zof", v->fill[0])) period = 1;
+  const size_t made = period < count ? period : count;
+  for (size_t i = 0; i < made; i++) {
     double x = element(v, i, &state);
     int64_t n = exact ? v->fill_i : (int64_t)x;
     dt_convert((char *)memory + i * bytes, v->dtype, whole ? (void *)&n : (void *)&x, whole ? DT_I64 : DT_F64,
                1);
+  }
+  for (size_t done = made, n; done < count; done += n) {
+    n = done < count - done ? done : count - done;
+    memcpy((char *)memory + done * bytes, memory, n * bytes);
   }
   return DT_OK;
 }

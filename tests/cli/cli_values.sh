@@ -50,6 +50,8 @@ holds y.npy 'np.full(8, 2**64 - 1, "u8")'
 copy 'x_ptr=full(-9007199254740993):i64[8]' y_ptr=zeros:i64[8] --out y_ptr=y.npy
 holds y.npy 'np.full(8, -2**53 - 1, "i8")'
 copy 'x_ptr=full(5e3):i16[8]' y_ptr=zeros:i16[8] --out y_ptr=y.npy && holds y.npy 'np.full(8, 5000, "i2")'
+copy 'x_ptr=list(3,-1.5,2e1):f32[8]' y_ptr=zeros:f32[8] --out y_ptr=y.npy && holds y.npy 'np.array([3, -1.5, 20, 3, -1.5, 20, 3, -1.5], "f4")'
+copy 'x_ptr=list(1,2,3,4,5,6,7,8,9,10):i64[8]' y_ptr=zeros:i64[8] --out y_ptr=y.npy && holds y.npy 'np.arange(1, 9)'
 for fill in randn rand 'randint(-3,4)'; do
   copy "x_ptr=$fill:f32[8]" y_ptr=zeros:f32[8] --out y_ptr=a.npy
   copy "x_ptr=$fill:f32[8]" y_ptr=zeros:f32[8] --out y_ptr=b.npy
