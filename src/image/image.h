@@ -110,7 +110,7 @@ typedef void (*AbiCpuEntry)(const void *args, AbiInstance *inst);
 // behind them, at ImageVariant.args_bytes, one hidden argument of 8 bytes: the device's address of the AbiRank; behind that,
 // from the next multiple of IMAGE_MAP_ALIGN on, the variant's tensor maps, IMAGE_MAP_BYTES each (image_launch_bytes says where
 // all ends). So a launch passes these bytes (CU_LAUNCH_PARAM_BUFFER_POINTER), or a pointer to each argument that is not fixed, in
-// order, then one to the hidden one, then one to each map. Grid: as the user says. Block: num_warps * lanes threads along x. Dynamic shared memory: shared_bytes.
+// order, then one to the hidden one, then one to each map (a kernel with maps is launched so: their offsets depend on the architecture). Grid: as the user says. Block: num_warps * lanes threads along x. Dynamic shared memory: shared_bytes.
 
 // ---- 2. image ------------------------------------------------------------------------------------------------------
 typedef enum ImageTarget { IMAGE_X86_64, IMAGE_NVPTX, IMAGE_AMDGPU } ImageTarget;

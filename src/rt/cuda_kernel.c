@@ -10,8 +10,9 @@
 #include <stdlib.h>
 
 enum {
-  MOST_BYTES = 4096,      // of arguments, hidden ones included: what every driver accepts
-  FREE_SHARED = 48 << 10, // more has to be asked for
+  MOST_BYTES = 4096,            // of arguments, hidden ones included: what every driver accepts
+  MOST_PARAMS = MOST_BYTES + 1, // none is smaller than a byte
+  FREE_SHARED = 48 << 10,       // more has to be asked for
   MOST_X = INT32_MAX,
   MOST_YZ = 65535,
   PORTABLE_CLUSTER = 8
@@ -351,6 +352,18 @@ static void pack(const ImageVariant *v, const RtArg *args, CuPtr record, char *o
   memcpy(out + v->args_bytes, &record, sizeof record);
 }
 
+// The address of each argument, in order, then NULL: for kernels with tensor maps, whose places among the arguments depend on the
+// architecture (ptxas aligns them in the bank of constants, not from the first argument on).
+static void point_at(const ImageVariant *v, char *packed, void **params) {
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < v->nargs; i++) {
+    if (v->args[i].kind != IMAGE_ARG_FIXED) params[n++] = packed + v->args[i].offset;
+  }
+  params[n++] = packed + v->args_bytes;
+  for (uint32_t i = 0; i < v->nmaps; i++) params[n++] = packed + image_map_offset(v, i);
+  params[n] = NULL;
+}
+
 static Status wait_for_it(RtStream *s, const char *name, RtError *e) {
   const CudaRank *cr = cuda_rank(s->rank);
   int capturing = 0;
@@ -380,7 +393,9 @@ Status rt_cuda_launch(RtKernel *k, RtStream *s, uint32_t variant, const uint32_t
   memcpy(l.grid, grid, sizeof l.grid);
   l.stream = cs->handle;
   const CuContext before = rt_cuda_enter(cr);
-  const CuStatus c = cr->cu->LaunchKernelEx(&l, f->function, NULL, extra);
+  void *params[MOST_PARAMS + 1];
+  if (f->maps) point_at(v, packed, params);
+  const CuStatus c = cr->cu->LaunchKernelEx(&l, f->function, f->maps ? params : NULL, f->maps ? NULL : extra);
   Status st = ST_OK;
   if (c == CU_OK) {
     const uint32_t n = atomic_load_explicit(&cs->launched, memory_order_relaxed);

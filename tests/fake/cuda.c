@@ -419,9 +419,12 @@ CuStatus fake_LaunchKernelEx(const CuLaunch *l, CuFunction f, void **params, voi
                 extra[4] != (void *)CU_EXTRA_END))
     return CU_INVALID_VALUE;
   if ((int)l->shared_bytes > (g.dynamic ? g.dynamic : 48 << 10)) return CU_INVALID_VALUE;
+  uint32_t n = 0;
+  while (params && params[n]) n++; // ours end so; behind the others, in order, lie the maps of 128 bytes
   g.last = (FakeLaunch){.entry = f->name,
-                        .args = extra ? extra[1] : NULL,
-                        .bytes = extra ? *(size_t *)extra[3] : 0,
+                        .args = extra ? extra[1] : params[0],
+                        .bytes = extra ? *(size_t *)extra[3]
+                                       : (size_t)((char *)params[n - 1] - (char *)params[0]) + 128,
                         .shared_bytes = l->shared_bytes,
                         .stream = l->stream};
   memcpy(g.last.grid, l->grid, sizeof l->grid);
