@@ -80,7 +80,7 @@ PY_INC     := $(if $(SAN),,$(wildcard $(shell python3 -c 'import sysconfig; prin
 PY         := $(B)/python/ditron
 PY_PACKAGE := $(if $(and $(PY_SRC),$(PY_INC),$(CLI_SRC)),$(PY)/ready)
 
-.PHONY: all lib units objs bench-interp bench-launch help setup corpus sweep mutate test test-unit demo install dist check-gpu clean format format-check lint-layers
+.PHONY: all lib units objs bench-interp bench-launch help setup corpus sweep mutate test test-unit demo install dist wheel check-gpu clean format format-check lint-layers
 .DELETE_ON_ERROR:
 .SECONDARY:
 all: $(LIBS) $(PROGRAM) $(PY_PACKAGE)
@@ -159,7 +159,7 @@ FAKE_CUDA := $(B)/tests/libcuda_fake.so
 $(FAKE_CUDA): $(MODE)/obj/tests/fake/cuda.o
 	@mkdir -p $(@D)
 	$(call say,LD) $(LINK) -shared -o $@ $^ $(BASE_LIBS)
-$(B)/tests/rt_cuda $(B)/tests/rt_cuda_map $(B)/tests/api_cuda: | $(FAKE_CUDA)
+$(B)/tests/rt_cuda $(B)/tests/rt_cuda_map $(B)/tests/api_cuda $(B)/tests/api_tma: | $(FAKE_CUDA)
 .SECONDEXPANSION:
 $(UNITS): $(B)/tests/%: $(MODE)/obj/tests/unit/%.o $(call obj,$(HARNESS_SRC)) $$(call unit_objs,$$(call unit_room,$$*))
 	@mkdir -p $(@D)
@@ -270,6 +270,13 @@ $(B)/dist/ditron: $(call obj,$(CLI_SRC)) $(B)/libditron.so
 dist: $(B)/dist/ditron $(B)/bench/launch $(B)/tests/rt_cuda
 	@scripts/dist $(B) $(DIST)
 endif
+ifeq ($(STATIC),)
+wheel:
+	@$(MAKE) --no-print-directory $(JOBS) STATIC=1 wheel
+else
+wheel: $(PY_PACKAGE)
+	@scripts/wheel $(B) $(VERSION)
+endif
 check-gpu: setup # the GPU tests, where there is a GPU; says so where there is none
 	@$(MAKE) --no-print-directory $(JOBS) all $(B)/tests/rt_cuda
 	@tests/gpu/run $(B) $(ARGS)
@@ -277,4 +284,4 @@ check-gpu: setup # the GPU tests, where there is a GPU; says so where there is n
 clean:
 	rm -rf $(MODE)/obj $(B)/tests $(LIBS) $(addsuffix .0,$(filter %.so,$(LIBS))) $(B)/ditron
 help:
-	@echo 'all test test-unit corpus sweep mutate demo install dist check-gpu clean format format-check lint-layers; see the top of the Makefile'
+	@echo 'all test test-unit corpus sweep mutate demo install dist wheel check-gpu clean format format-check lint-layers; see the top of the Makefile'

@@ -1,0 +1,247 @@
+// Blocks of tensors through the tensor memory accelerator, from IR text to a launch: on the driver made of host memory the maps that a
+// launch is given; on a real GPU of sm_90, where there is one, results, edges and padding included, against what is expected.
+#include "unit/rt_cuda.h"
+
+#include "ir/ir.h"
+#include "pass/pass.h"
+#include "target/target.h"
+
+#include <math.h>
+
+// y[rows, C] (+)= the sum over blocks of C columns of x[rows, cols], whose rows are ld apart; each program has R rows.
+static const char sums[] = //
+    "module stage=tile warps=4 stages=2 lanes=32\n"
+    "kernel @k(%x: ptr<f16> {divisible=16}, %y: ptr<f32> {divisible=16}, %rows: i32, %cols: i32, %ld: i64, %n: i32) {\n"
+    "  %z = const {value=0} : i32\n  %one = const {value=1} : i32\n  %c1 = const {value=1} : i64\n"
+    "  %cr = const {value=#R} : i32\n  %cc = const {value=#C} : i32\n  %lc = const {value=#C} : i64\n"
+    "  %bytes = const {value=#B} : i32\n"
+    "  %pid = program_id {axis=0} : i32\n  %row = mul %pid, %cr : i32\n"
+    "  %d = make_desc %x, %rows, %cols, %ld, %c1 {pad=#P} : desc<#Rx#Cxf16>\n"
+    "  %e = make_desc %y, %rows, %cc, %lc, %c1 : desc<#Rx#Cxf32>\n"
+    "  %m = mem_alloc : memdesc<2*#Rx#Cxf16, shared>\n  %out = mem_alloc : memdesc<#Rx#Cxf32, shared>\n"
+    "  %full = mbarrier_alloc {count=1} : mbarrier<2>\n"
+    "  %zeros = const {value=0} : tile<#Rx#Cxf32>\n"
+    "  %sum = for %z, %n, %one, %zeros : tile<#Rx#Cxf32> { (%i: i32, %acc: tile<#Rx#Cxf32>)\n"
+    "    %st = and %i, %one : i32\n    %h = shr_u %i, %one : i32\n    %ph = and %h, %one : i32\n"
+    "    %col = mul %i, %cc : i32\n"
+    "    barrier\n"
+    "    mbarrier_expect %full, %st, %bytes\n"
+    "    %v = mem_view %m, %st : memdesc<#Rx#Cxf16, shared>\n"
+    "    desc_load_async %d, %v, %full, %st, %row, %col\n"
+    "    %t = mbarrier_wait %full, %st, %ph : token\n"
+    "    %a = mem_load %v : tile<#Rx#Cxf16>\n    %f = fcast %a : tile<#Rx#Cxf32>\n"
+    "    %next = fadd %acc, %f : tile<#Rx#Cxf32>\n    yield %next }\n"
+    "  mem_store %out, %sum\n"
+    "  %k = desc_store_async %e, %out, %row, %z #U: token\n"
+    "  %w = async_wait %k : token\n"
+    "  return\n}\n";
+
+typedef struct How {
+  int r, c;
+  bool swizzled, nan, update, short_of_bytes;
+} How;
+
+static const char *text_of(Arena *a, const How *h) {
+  char *out = arena_array(a, char, sizeof sums + 4096), *o = out;
+  for (const char *s = sums; *s; s++) {
+    if (*s != '#') {
+      *o++ = *s;
+      continue;
+    }
+    switch (*++s) {
+    case 'R': o += sprintf(o, "%d", h->r); break;
+    case 'C': o += sprintf(o, "%d", h->c); break;
+    case 'B': o += sprintf(o, "%d", h->r * h->c * 2 + (h->short_of_bytes ? 16 : 0)); break;
+    case 'P': o += sprintf(o, "%s", h->nan ? "nan" : "zero"); break;
+    default: o += sprintf(o, "%s", h->update ? "{rmw=fadd} " : ""); break;
+    }
+  }
+  return out;
+}
+
+static bool swizzle(IrOp *op, void *user) {
+  const IrType *t = op->nresults ? op->results[0].type : NULL;
+  if (!t || t->kind != IR_MEMDESC) return true;
+  const IrLayout l = layout_swizzled(t->rank, t->shape, (uint32_t)ir_type_bytes(t));
+  op->results[0].type = ir_type_with_layout(user, t, &l);
+  return true;
+}
+
+static Image *compile(Arena *a, const How *h) {
+  static const char order[] = "low,cse,licm,dce";
+  Diags d;
+  diags_init(&d, a);
+  IrModule *m = NULL;
+  Image *im = NULL;
+  const char *text = text_of(a, h);
+  const PassMachine machine = {.vector_bits = 128, .tma = true};
+  const PassConfig cfg = {.machine = &machine, .diags = &d, .verify = true};
+  const TargetOptions o = {.target = "nvptx", .cpu = "sm_90a", .opt = 1, .verify = true};
+  IrCtx *ctx = ir_ctx_new(a);
+  const char *rest = strstr(pass_order(PASS_GPU), "low,"); // whatever comes behind
+  if (ir_parse(a, ctx, &d, "sums.ir", text, strlen(text), &m) != ST_OK ||
+      pass_run_named(m, "fold,cse,licm,dce,params,lay,cse,dce", &cfg) != ST_OK)
+    fail_msg("%s", diags_render(&d, a));
+  if (h->swizzled) ir_walk(m->funcs->body, swizzle, ctx);
+  if (pass_run_named(m, rest ? rest : order, &cfg) != ST_OK || target_compile(m, &o, a, &d, &im) != ST_OK)
+    fail_msg("%s", diags_render(&d, a));
+  return im;
+}
+
+// ---- what a launch is given -----------------------------------------------------------------------------------------------
+static FakeMap seen[2];
+static int see(const FakeLaunch *l) {
+  const size_t first = l->bytes - 256; // two maps, the last of all
+  for (size_t i = 0; i < 2; i++) memcpy(&seen[i], (const char *)l->args + first + 128 * i, sizeof seen[i]);
+  return 0;
+}
+
+static void test_maps(void **state) {
+  (void)state;
+  Gpu g;
+  RtKernel *k;
+  for (int swizzled = 0; swizzled < 2; swizzled++) {
+    up(&g);
+    Image *im = compile(&g.arena, &(How){.r = 64, .c = 128, .swizzled = swizzled, .nan = true});
+    im->is_text = true; // what the driver's stand-in reads
+    im->code = ".entry k(\n";
+    im->code_bytes = 11;
+    fake()->kernel = see;
+    OK(rt_kernel_load(g.rank, im, "k", &k, &g.e));
+    const RtArg args[] = {{.bits = 0x4000}, {.bits = 0x8000}, {.bits = 100},
+                          {.bits = 200},    {.bits = 208},    {.bits = 2}};
+    OK(rt_launch(k, g.stream, (uint32_t[3]){2, 1, 1}, args, 6, &g.e));
+    const FakeMap *x = &seen[0], *y = &seen[1];
+    assert_true(x->is_map && y->is_map);
+    assert_int_equal(x->base, 0x4000);
+    assert_int_equal(x->sizes[0], 200);
+    assert_int_equal(x->sizes[1], 100);
+    assert_int_equal(x->strides[0], 416);
+    assert_int_equal(x->box[0], swizzled ? 64 : 128);
+    assert_int_equal(x->box[1], 64);
+    assert_int_equal(x->swizzle, swizzled ? 3 : 0);
+    assert_int_equal(x->nan, 1);
+    assert_int_equal(y->base, 0x8000);
+    assert_int_equal(y->sizes[0], 128);
+    assert_int_equal(y->sizes[1], 100);
+    assert_int_equal(y->strides[0], 512);
+    assert_int_equal(y->box[0], swizzled ? 32 : 128);
+    rt_kernel_destroy(k);
+    down(&g);
+  }
+}
+
+static const int shapes[][2] = {{16, 32}, {64, 128}, {64, 64}, {8, 16}, {128, 32}, {256, 8}};
+
+static void assemble(const How *h) { // where there is ptxas
+  Arena a;
+  TEST_ARENA(a);
+  const ImageVariant *v = compile(&a, h)->kernels[0].variants;
+  assert_int_equal(v->nmaps, 2);
+  assert_int_equal(v->spill_bytes, 0);
+  assert_true(v->maps[1].writes && v->maps[0].pad_nan == h->nan);
+  arena_free(&a);
+}
+static void test_shapes(void **state) {
+  (void)state;
+  for (size_t s = 0; s < DT_COUNTOF(shapes); s++)
+    for (int how = 0; how < 8; how++)
+      assemble(&(How){shapes[s][0], shapes[s][1], how & 1, how & 2, how & 4, false});
+}
+
+// ---- on a device --------------------------------------------------------------------------------------------------------------
+static bool real_device(Gpu *g) { // of sm_90
+  RtDeviceInfo d;
+  memset(g, 0, sizeof *g);
+  if (rt_context_create(&(RtConfig){0}, &g->context, &g->e) != ST_OK) return false;
+  bool there = false;
+  for (uint32_t i = 0; rt_device(g->context, i, &d); i++)
+    there |= d.usable && !strncmp(d.name, "cuda:0", 6) && !strcmp(d.target, "sm_90a");
+  rt_context_destroy(g->context);
+  if (!there) printf("no GPU of sm_90 is tested\n");
+  return there;
+}
+
+static double f16(uint16_t bits) { return ir_bits_float(IR_f16, bits); }
+
+static void run_sums(Gpu *gpu, const How *h, int rows, int cols) {
+  Gpu g = *gpu;
+  const int ld = (cols + 15) / 8 * 8, programs = 3, n = (cols + h->c - 1) / h->c + 1, all = programs * h->r;
+  const size_t xn = (size_t)(rows ? rows : 1) * (size_t)ld, yn = (size_t)all * (size_t)h->c;
+  uint16_t *x = calloc(xn, 2);
+  float *y = calloc(yn, 4);
+  void *dx, *dy;
+  RtKernel *k;
+  for (size_t i = 0; i < xn; i++) x[i] = (uint16_t)ir_float_bits(IR_f16, (double)(i * 7 % 31) - 15);
+  for (size_t i = 0; i < yn; i++) y[i] = 100;
+  OK(rt_kernel_load(g.rank, compile(&gpu->arena, h), "k", &k, &g.e));
+  OK(rt_alloc(g.rank, xn * 2, &dx, &g.e));
+  OK(rt_alloc(g.rank, yn * 4, &dy, &g.e));
+  OK(rt_copy(g.stream, dx, x, xn * 2, &g.e));
+  OK(rt_copy(g.stream, dy, y, yn * 4, &g.e));
+  const RtArg args[] = {{.bits = (uintptr_t)dx},  {.bits = (uintptr_t)dy}, {.bits = (uint64_t)rows},
+                        {.bits = (uint64_t)cols}, {.bits = (uint64_t)ld},  {.bits = (uint64_t)n}};
+  OK(rt_launch(k, g.stream, (uint32_t[3]){(uint32_t)programs, 1, 1}, args, 6, &g.e));
+  OK(rt_copy(g.stream, y, dy, yn * 4, &g.e));
+  OK(rt_stream_sync(g.stream, &g.e));
+  for (int i = 0; i < all; i++) {
+    for (int j = 0; j < h->c; j++) {
+      double want = h->update || i >= rows ? 100 : 0;
+      for (int c = j; i < rows && c < n * h->c; c += h->c)
+        want += c < cols ? f16(x[i * ld + c]) : h->nan ? NAN : 0;
+      const float got = y[i * h->c + j];
+      if (want != want ? got == got : got != (float)want)
+        fail_msg("%dx%d%s%s%s of %d x %d: y[%d, %d] is %g, not %g", h->r, h->c,
+                 h->swizzled ? " swizzled" : "", h->nan ? " nan" : "", h->update ? " update" : "", rows, cols,
+                 i, j, got, want);
+    }
+  }
+  rt_kernel_destroy(k);
+  rt_free(g.rank, dx);
+  rt_free(g.rank, dy);
+  free(x);
+  free(y);
+}
+
+static void test_on_a_device(void **state) {
+  (void)state;
+  Gpu g;
+  if (!real_device(&g)) skip();
+  gpu_up(&g, NULL, NULL);
+  for (size_t s = 0; s < DT_COUNTOF(shapes); s++) {
+    for (int how = 0; how < 8; how++) {
+      const How h = {shapes[s][0], shapes[s][1], how & 1, how & 2, how & 4, false};
+      run_sums(&g, &h, 2 * h.r + 5, 2 * h.c + 8); // edges inside blocks, a program and blocks outside
+      run_sums(&g, &h, 0, 64);                    // a tensor without elements
+    }
+  }
+  gpu_down(&g);
+}
+
+// Bytes that never come end in a report; the device goes on.
+static void test_deadline_on_a_device(void **state) {
+  (void)state;
+  Gpu g;
+  RtKernel *k;
+  void *p;
+  if (!real_device(&g)) skip();
+  gpu_up(&g, NULL, NULL);
+  OK(rt_kernel_load(g.rank, compile(&g.arena, &(How){.r = 16, .c = 32, .short_of_bytes = true}), "k", &k,
+                    &g.e));
+  OK(rt_alloc(g.rank, 1 << 16, &p, &g.e));
+  RtArg args[] = {{.bits = (uintptr_t)p}, {.bits = (uintptr_t)p + 4096},
+                  {.bits = 16},           {.bits = 32},
+                  {.bits = 32},           {.bits = 1}};
+  OK(rt_launch(k, g.stream, (uint32_t[3]){1, 1, 1}, args, 6, &g.e));
+  NOT(ST_DEADLINE, rt_stream_sync(g.stream, &g.e), "waited longer than its deadline");
+  rt_kernel_destroy(k);
+  rt_free(g.rank, p);
+  gpu_down(&g);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_maps), cmocka_unit_test(test_shapes),
+                                     cmocka_unit_test(test_on_a_device),
+                                     cmocka_unit_test(test_deadline_on_a_device)};
+  return cmocka_run_group_tests(tests, find_fake, NULL);
+}
