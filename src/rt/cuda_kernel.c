@@ -384,7 +384,7 @@ Status rt_cuda_launch(RtKernel *k, RtStream *s, uint32_t variant, const uint32_t
   _Alignas(64) char packed[MOST_BYTES + 64];
   pack(v, args, ck->record, packed);
   if (f->maps) {
-    const Status made = rt_cuda_maps_put(k, f->maps, packed, e);
+    const Status made = rt_cuda_maps_put(k, f->maps, args, packed, e);
     if (made != ST_OK) return made;
   }
   size_t bytes = image_launch_bytes(v);

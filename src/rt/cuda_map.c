@@ -1,9 +1,9 @@
 // cuda_map: tensor maps, made by the driver for each launch and kept for the next one of the same arguments.
 //
-// A map depends on a few of the launch's arguments. Their bytes are the key; where it stands in the kernel's table, the maps are
-// copied from there, else the recipes run and the driver encodes. A table in use by another thread is passed by.
+// A map depends on a few of the launch's arguments. These are the key; where it stands in the kernel's table, the maps are copied
+// from there, else the recipes run and the driver encodes. A table in use by another thread is passed by.
 //
-//   key: bytes of the arguments that recipes name     slot: [key | map 0 | map 1 | ...], direct-mapped by the key's hash
+//   key: the words that recipes name     slot: [key | map 0 | map 1 | ...], direct-mapped by the key's hash
 //
 // A tensor without elements cannot be told to the accelerator. Its map is that of a single element in memory of ours: of padding
 // for what reads, of nothing that matters for what writes.
@@ -14,22 +14,23 @@
 
 enum {
   SLOTS = 16,
-  MOST_KEY = 512, // longer keys are not looked for
+  MOST_KEY = 64,  // words; longer keys are not looked for
   EMPTY_NAN = 64, // in CudaRank.empty: zeros, then NaN of every type, then what is written
   EMPTY_WRITES = 128,
   EMPTY_BYTES = 256
 };
 
-typedef struct Range { // of the packed arguments
-  uint32_t at, bytes;
-} Range;
+enum { DESC_WORDS = sizeof(ImageDesc) / 8, WHOLE = DESC_WORDS };
+typedef struct Word { // of the arguments: a scalar (WHOLE), or one of a descriptor's
+  uint32_t arg, at;
+} Word;
 struct CudaMaps {
   const ImageVariant *v;
-  Range *ranges;
-  uint32_t nranges, key_bytes, slot_bytes;
+  Word *words; // [nwords], the key
+  uint32_t nwords, slot_words;
   bool used[SLOTS];
   atomic_flag busy; // the table below
-  char *slots;      // NULL: none
+  uint64_t *slots;  // NULL: none
 };
 
 // ---- loading -----------------------------------------------------------------------------------------------------------
@@ -46,16 +47,23 @@ void rt_cuda_maps_drop(CudaRank *cr) {
   cr->empty = 0;
 }
 
-static void note_recipe(const ImageRecipe *r, bool *used) {
+static uint32_t word_of(const ImageStep *s) {
+  return s->op == IMAGE_STEP_ARG    ? WHOLE
+         : s->op == IMAGE_STEP_BASE ? 0
+         : s->op == IMAGE_STEP_DIM  ? offsetof(ImageDesc, shape) / 8 + (uint32_t)s->value
+                                    : offsetof(ImageDesc, strides) / 8 + (uint32_t)s->value;
+}
+
+static void note_recipe(const ImageRecipe *r, uint32_t *used) { // by argument: a bit for each of its words
   for (uint32_t i = 0; i < r->n; i++) {
-    const ImageStepOp op = r->steps[i].op;
-    if (op >= IMAGE_STEP_ARG && op <= IMAGE_STEP_STRIDE) used[r->steps[i].arg] = true;
+    const ImageStep *s = &r->steps[i];
+    if (s->op >= IMAGE_STEP_ARG && s->op <= IMAGE_STEP_STRIDE) used[s->arg] |= 1u << word_of(s);
   }
 }
 
-static void note_ranges(CudaMaps *m, Arena *a) {
+static void note_words(CudaMaps *m, Arena *a) {
   const ImageVariant *v = m->v;
-  bool *used = arena_array(a, bool, v->nargs + 1);
+  uint32_t *used = arena_array(a, uint32_t, v->nargs + 1);
   for (uint32_t i = 0; i < v->nmaps; i++) {
     const ImageMap *map = &v->maps[i];
     note_recipe(&map->base, used);
@@ -64,15 +72,10 @@ static void note_ranges(CudaMaps *m, Arena *a) {
       note_recipe(&map->strides[d], used);
     }
   }
-  m->ranges = arena_array(a, Range, v->nargs + 1);
+  m->words = arena_array(a, Word, (size_t)v->nargs * DESC_WORDS + 1);
   for (uint32_t i = 0; i < v->nargs; i++) {
-    const ImageArg *arg = &v->args[i];
-    if (!used[i] || arg->kind == IMAGE_ARG_FIXED) continue;
-    const uint32_t bytes = arg->kind == IMAGE_ARG_DESC  ? (uint32_t)sizeof(ImageDesc)
-                           : arg->kind == IMAGE_ARG_PTR ? 8
-                                                        : (arg->bits + 7) / 8;
-    m->ranges[m->nranges++] = (Range){arg->offset, bytes};
-    m->key_bytes += bytes;
+    for (uint32_t at = 0; at <= WHOLE; at++)
+      if (used[i] >> at & 1) m->words[m->nwords++] = (Word){i, at};
   }
 }
 
@@ -86,9 +89,9 @@ Status rt_cuda_maps_open(RtKernel *k, const ImageVariant *v, CudaMaps **out, RtE
   CudaMaps *m = *out = arena_new(&k->arena, CudaMaps);
   m->v = v;
   atomic_flag_clear(&m->busy);
-  note_ranges(m, &k->arena);
-  m->slot_bytes = (uint32_t)bits_round_up(m->key_bytes, 8) + v->nmaps * IMAGE_MAP_BYTES;
-  if (m->key_bytes <= MOST_KEY) m->slots = arena_alloc(&k->arena, (size_t)SLOTS * m->slot_bytes, 8);
+  note_words(m, &k->arena);
+  m->slot_words = m->nwords + v->nmaps * (IMAGE_MAP_BYTES / 8);
+  if (m->nwords <= MOST_KEY) m->slots = arena_array(&k->arena, uint64_t, (size_t)SLOTS * m->slot_words);
   pthread_mutex_lock(&cr->lock);
   const CuStatus s = fill_empty(cr);
   pthread_mutex_unlock(&cr->lock);
@@ -149,36 +152,39 @@ static Status make(const RtKernel *k, const ImageVariant *v, char *packed, RtErr
 }
 
 // ---- launching -----------------------------------------------------------------------------------------------------------
-static uint32_t key_of(const CudaMaps *m, const char *packed, char *key) { // and its slot
-  uint64_t words[MOST_KEY / 8 + 1], h = 0;
-  const uint32_t n = (m->key_bytes + 7) / 8;
-  words[n ? n - 1 : 0] = 0;
-  char *at = (char *)words;
-  for (uint32_t i = 0; i < m->nranges; i++) {
-    memcpy(at, packed + m->ranges[i].at, m->ranges[i].bytes);
-    at += m->ranges[i].bytes;
+static uint32_t key_of(const CudaMaps *m, const RtArg *args, uint64_t *key) { // and its slot
+  uint64_t h = 0;
+  for (uint32_t i = 0; i < m->nwords; i++) {
+    const Word w = m->words[i];
+    if (w.at == WHOLE)
+      key[i] = args[w.arg].bits;
+    else
+      memcpy(&key[i], (const char *)args[w.arg].desc + (size_t)w.at * 8, 8);
+    h = (h << 7 | h >> 57) ^ key[i] * 0x9e3779b97f4a7c15u;
   }
-  for (uint32_t i = 0; i < n; i++) {
-    h = (h ^ words[i]) * 0x9e3779b97f4a7c15u;
-    h ^= h >> 29;
-  }
-  memcpy(key, words, (size_t)n * 8);
-  return (uint32_t)(h >> 60) % SLOTS;
+  return (uint32_t)((h ^ h >> 32) * 0x9e3779b97f4a7c15u >> 60) % SLOTS;
 }
 
-Status rt_cuda_maps_put(const RtKernel *k, CudaMaps *m, char *packed, RtError *e) {
-  char key[MOST_KEY + 8];
+static bool is_key(const uint64_t *slot, const uint64_t *key, uint32_t n) {
+  uint64_t differ = 0;
+  for (uint32_t i = 0; i < n; i++) differ |= slot[i] ^ key[i];
+  return !differ;
+}
+
+Status rt_cuda_maps_put(const RtKernel *k, CudaMaps *m, const RtArg *args, char *packed, RtError *e) {
+  uint64_t key[MOST_KEY];
   const bool ours = m->slots && !atomic_flag_test_and_set_explicit(&m->busy, memory_order_acquire);
   if (!ours) return make(k, m->v, packed, e);
-  const uint32_t at = key_of(m, packed, key);
-  const size_t key_bytes = bits_round_up(m->key_bytes, 8), maps_bytes = m->slot_bytes - key_bytes;
-  char *slot = m->slots + (size_t)at * m->slot_bytes, *maps = packed + image_map_offset(m->v, 0);
+  const uint32_t at = key_of(m, args, key), n = m->nwords;
+  const size_t bytes = (size_t)m->v->nmaps * IMAGE_MAP_BYTES;
+  uint64_t *slot = m->slots + (size_t)at * m->slot_words;
+  char *maps = packed + image_map_offset(m->v, 0);
   Status s = ST_OK;
-  if (m->used[at] && memcmp(slot, key, key_bytes) == 0) {
-    memcpy(maps, slot + key_bytes, maps_bytes);
+  if (m->used[at] && is_key(slot, key, n)) {
+    memcpy(maps, slot + n, bytes);
   } else if ((s = make(k, m->v, packed, e)) == ST_OK) {
-    memcpy(slot, key, key_bytes);
-    memcpy(slot + key_bytes, maps, maps_bytes);
+    memcpy(slot, key, (size_t)n * 8);
+    memcpy(slot + n, maps, bytes);
     m->used[at] = true;
   }
   atomic_flag_clear_explicit(&m->busy, memory_order_release);

@@ -204,8 +204,8 @@ CuStatus rt_cuda_show_records(RtRank *r); // the rank's segments have changed
 // Tensor maps of one variant and the latest that were made, found again by the arguments that they are made of.
 typedef struct CudaMaps CudaMaps;
 Status rt_cuda_maps_open(RtKernel *k, const ImageVariant *v, CudaMaps **out, RtError *e);
-// Puts the maps for these packed arguments behind them, where the variant says. ST_INVALID: the accelerator cannot be told so.
-Status rt_cuda_maps_put(const RtKernel *k, CudaMaps *m, char *packed, RtError *e);
+// Puts the maps for these arguments behind them, packed, where the variant says. ST_INVALID: the accelerator cannot be told so.
+Status rt_cuda_maps_put(const RtKernel *k, CudaMaps *m, const RtArg *args, char *packed, RtError *e);
 void rt_cuda_maps_drop(CudaRank *cr);
 
 Status rt_cuda_kernel_load(RtKernel *k, Diags *d, RtError *e);
