@@ -1,7 +1,7 @@
 """Where a kernel's text lies, and what the compiler must know beside it: values of globals, folders of imported modules.
 
-A function at the top of a file is compiled from that file. Anything else (a function inside a function, a notebook's cell) is
-compiled from a text made here: its own lines and those of the functions that it uses, each at its place in the file so that
+A function with @jit at the top of a file is compiled from that file. Anything else (a function inside a function, a notebook's cell, one
+that is given to jit later) is compiled from a text made here: its own lines and those of the functions that it uses, each at its place in the file so that
 messages name the right line, behind one line of imports.
 """
 import dis
@@ -15,6 +15,9 @@ import types
 from . import _values
 
 NOT_SEARCHED = {"triton", "triton_dist", "torch", "numpy", "ditron", "math", "builtins", "__main__"}
+
+
+JIT = re.compile(r"^\s*@\s*(\w+\.)*jit\b", re.M)  # the decorator by which the compiler knows a kernel
 
 
 def function_of(o):
@@ -89,6 +92,9 @@ def at_top_of_file(fn):
     """The file in which the compiler finds fn by its name, or None."""
     path = inspect.getsourcefile(fn)
     if fn.__qualname__ != fn.__name__ or not path or not os.path.isfile(path):
+        return None
+    lines, start = inspect.findsource(fn)
+    if not JIT.search("".join(inspect.getblock(lines[start:])).partition("def ")[0]):
         return None
     module = sys.modules.get(fn.__module__)
     there = function_of(getattr(module, fn.__name__, fn))
