@@ -278,7 +278,7 @@ wheel: $(PY_PACKAGE)
 	@scripts/wheel $(B) $(VERSION)
 endif
 check-gpu: setup # the GPU tests, where there is a GPU; says so where there is none
-	@$(MAKE) --no-print-directory $(JOBS) all $(B)/tests/rt_cuda
+	@$(MAKE) --no-print-directory $(JOBS) all $(B)/tests/rt_cuda $(B)/tests/api_tma
 	@tests/gpu/run $(B) $(ARGS)
 
 clean:
