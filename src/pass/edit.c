@@ -90,6 +90,38 @@ void pass_copy_attrs(IrOp *to, const IrOp *from) {
   }
 }
 
+// A string is interned: its address stands for it.
+const int64_t *pass_attr_words(const IrAttr *a, uint32_t *n) {
+  enum { ONE_WORD, MANY };
+#define KIND_INT ONE_WORD
+#define KIND_BOOL ONE_WORD
+#define KIND_ENUM ONE_WORD
+#define KIND_BITS ONE_WORD
+#define KIND_DTYPE ONE_WORD
+#define KIND_INTS MANY
+#define KIND_STR ONE_WORD
+#define KIND_SYM ONE_WORD
+  static const uint8_t kinds[ATTR_COUNT] = {
+#define ATTR(name, kind, enumtype) KIND_##kind,
+#include "ir/attrs.def"
+#undef ATTR
+  };
+  _Static_assert(sizeof a->s == sizeof a->i, "a pointer is a word");
+  *n = kinds[a->name] == MANY ? a->ints.n : 1;
+  return kinds[a->name] == MANY ? a->ints.v : &a->i;
+}
+
+bool pass_same_attrs(const IrOp *a, const IrOp *b) {
+  if (a->nattrs != b->nattrs) return false;
+  for (uint32_t i = 0; i < a->nattrs; i++) {
+    uint32_t n, m;
+    const int64_t *x = pass_attr_words(&a->attrs[i], &n), *y = pass_attr_words(&b->attrs[i], &m);
+    if (a->attrs[i].name != b->attrs[i].name || n != m || (n && memcmp(x, y, n * sizeof *x) != 0))
+      return false;
+  }
+  return true;
+}
+
 IrValue *pass_like(IrBuilder *b, const IrOp *op, uint32_t n, IrValue *const *operands, const IrType *result) {
   IrOp *made = ir_build(b, op->kind, n, operands, 1, &result, 0);
   pass_copy_attrs(made, op);

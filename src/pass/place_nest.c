@@ -632,7 +632,9 @@ static void inner_loops(Work *w) {
   PlaceNest *n = &w->n;
   Place *p = w->p;
   const int32_t size = n->va < 0 ? 1 : n->shape[n->va];
-  if (n->lanes > 1) find_all_terms(w);
+  // A row that is less than a machine's vector is done once, with its masks.
+  const bool one_step = n->lanes == size && size * 32 < p->vector_bits;
+  if (n->lanes > 1 && !one_step) find_all_terms(w);
   uint32_t live = 0;
   for (uint32_t i = 0; i < w->terms.len; i++) {
     if (!w->terms.data[i]->valid) continue;

@@ -110,9 +110,10 @@ static void scattered(Width *w) { w->run = 1; }
 
 static void visit(Width *w, IrValue *v, int axis, int32_t run) {
   Place *p = w->p;
-  if (!place_is_tile(v) || axis == UNIFORM) return;
+  if (!place_is_tile(v)) return;
   const PlaceInfo *in = place_info(p, v);
-  if (!in->deps || (axis >= 0 && !(in->deps >> axis & 1))) return;
+  if (axis >= 0 && !(in->deps >> axis & 1)) axis = UNIFORM;
+  if (!in->deps || (axis == UNIFORM && run == PLACE_MAX_LANES)) return; // else the same for a run of lanes
   const uint64_t key = ((uint64_t)v->id << 32 | (uint64_t)run << 4 | (uint64_t)(axis + 2)) + 1;
   if (map_get(&w->seen, key, NULL)) return;
   map_set(&w->seen, key, 1);
@@ -128,7 +129,8 @@ static void visit(Width *w, IrValue *v, int axis, int32_t run) {
     w->ops++;
     const PlaceBuf *b = in->buf;
     const int last = place_last_wide(t->rank, t->shape);
-    if (axis == SCATTERED || axis != last || (b && !b->flat && last != t->rank - 1 && t->shape[last] > 1))
+    if (axis == SCATTERED || (axis != last && axis != UNIFORM) ||
+        (b && !b->flat && last != t->rank - 1 && t->shape[last] > 1))
       scattered(w);
     else if (run < w->run)
       w->run = run;
@@ -147,14 +149,15 @@ static void visit(Width *w, IrValue *v, int axis, int32_t run) {
   }
   if (op->kind == OP_load) {
     int64_t step;
-    if (!by_step(p, ir_operand(op, 0), axis, 0, &step) || step != 1)
+    if (!by_step(p, ir_operand(op, 0), axis, 0, &step) || (step != 1 && axis != UNIFORM))
       scattered(w);
     else if (run < w->run)
       w->run = run;
   } else if (op->kind == OP_mem_load) {
-    if (axis != t->rank - 1) scattered(w);
+    if (axis != t->rank - 1 && axis != UNIFORM) scattered(w);
+    if (run < w->run) w->run = run;
   }
-  if (moves && axis != SCATTERED) axis = operand_axis(op, axis, &run);
+  if (moves && axis >= 0) axis = operand_axis(op, axis, &run);
   for (uint32_t i = 0; i < op->noperands; i++) visit(w, ir_operand(op, i), axis, run);
 }
 

@@ -351,6 +351,7 @@ void lower_op(Lower *l, const IrOp *op) {
   case OP_for:
   case OP_while: lower_control(l, op); return;
   case OP_warp_for: lower_warp_for(l, op); return;
+  case OP_call: lower_call(l, op); return;
 
   case OP_add:
   case OP_sub:

@@ -428,20 +428,7 @@ static void lower_fibers(Lower *l, const IrOp *op, uint32_t count) {
   lower_set(l, op->regions[0]->args.data[0], LLVMGetParam(fn, 2));
   lower_body(l, op->regions[0]);
 
-  // Back in the caller; what only grows stays.
-  l->fn = outer.fn;
-  l->inst = outer.inst;
-  l->rank_record = outer.rank_record;
-  l->arena_base = outer.arena_base;
-  memcpy(l->pid, outer.pid, sizeof l->pid);
-  memcpy(l->grid, outer.grid, sizeof l->grid);
-  l->instances = outer.instances;
-  l->rank = outer.rank;
-  l->world = outer.world;
-  l->entry = outer.entry;
-  l->fiber_warps = outer.fiber_warps;
-  l->nt_stores = outer.nt_stores;
-  l->di_scope = outer.di_scope;
+  lower_return_to(l, &outer);
   for (uint32_t i = 0; i < c.list.len; i++) lower_set(l, c.list.data[i].value, c.list.data[i].outer);
   lower_at(l, here);
   lower_locate(l, op);

@@ -180,6 +180,8 @@ void lower_math(Lower *l, const IrOp *op);
 void lower_sync(Lower *l, const IrOp *op);
 void lower_people(Lower *l, const IrOp *op);
 void lower_warp_for(Lower *l, const IrOp *op);
+void lower_call(Lower *l, const IrOp *op);
+void lower_return_to(Lower *l, const Lower *caller); // after a function in its midst; what only grows stays
 
 V lower_each_lane(Lower *l, V fn, V a,
                   V b);                  // calls a scalar function of one or two arguments for each element
