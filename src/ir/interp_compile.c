@@ -383,6 +383,8 @@ void comp_op(Comp *c, const IrOp *op) {
   case OP_dot_async: compile_dot_async(c, op); return;
   case OP_dot_wait: compile_many(c, op, x_dot_wait); return;
   case OP_wgmma: compile_many(c, op, x_wgmma); return;
+  case OP_strip_store: compile_many(c, op, x_strip_store); return;
+  case OP_strips_end: return; // x_strip_store does not wait
   case OP_wgmma_wait: compile_many(c, op, x_wgmma_wait); return;
   case OP_barrier: comp_emit(c, op, x_barrier); return;
   case OP_warp_barrier: comp_emit(c, op, x_warp_barrier); return;

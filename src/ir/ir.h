@@ -250,15 +250,16 @@ typedef struct IrEffects {
 } IrEffects;
 typedef struct IrWgmmaShape { // what a wgmma's attributes say
   const IrWgmmaInfo *info;
-  int m, n, k;            // of the block's product
-  int groups_m, groups_n; // of four warps: group g has rows 64 (g % groups_m + groups_m i), columns width (g / groups_m) ..
-  int blocks, width;      // of 64 rows, i < blocks; columns of a group
-  int steps;              // of info->k
+  int m, n, k; // of the block's product
+  int groups_m,
+      groups_n; // of four warps: group g has rows 64 (g % groups_m + groups_m i), columns width (g / groups_m) ..
+  int blocks, width;       // of 64 rows, i < blocks; columns of a group
+  int steps;               // of info->k
   uint32_t a_regs, c_regs; // i32 of a (0: in memory), by block, step, fragment; results
 } IrWgmmaShape;
 bool ir_wgmma_shape(const IrOp *op, IrWgmmaShape *out); // false: there is no such product
-IrEffects ir_op_effects(const IrOp *op);      // this op alone
-IrEffects ir_op_effects_deep(const IrOp *op); // with everything in its regions
+IrEffects ir_op_effects(const IrOp *op);                // this op alone
+IrEffects ir_op_effects_deep(const IrOp *op);           // with everything in its regions
 // May a and b, adjacent in one block and without data dependence, change places? Only what the rows let.
 bool ir_may_swap(const IrOp *a, const IrOp *b);
 bool ir_op_is_pure(

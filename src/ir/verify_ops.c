@@ -553,6 +553,7 @@ void ir_verify_op_rules(IrVerifier *v, const IrOp *op) {
   case OP_dot_wait:
   case OP_wgmma:
   case OP_wgmma_wait:
+  case OP_strip_store:
   case OP_copy_pack:
   case OP_copy_wait: ir_lane_rules(v, op); break;
   case OP_mem_alloc:

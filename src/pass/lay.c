@@ -7,6 +7,7 @@
 //   elementwise              that of the first operand that is dear to move
 // Operands come in the layout that their user asks for. What is cheap to compute (indices, splats, comparisons of them) is computed
 // again in it; all else passes a `relayout`, placed right behind the definition, so that each value moves once a layout.
+#include "ir/launch.h"
 #include "pass/place.h"
 
 #include <string.h>
@@ -21,6 +22,7 @@ typedef struct Lay {
   Pass *pass;
   IrCtx *ctx;
   Arena *arena;
+  IrFunc *f;
   PassAxes *axes;
   uint32_t lane_bits, warp_bits, nvalues;
   bool wgmma;      // the machine has the matrix unit of four warps
@@ -230,6 +232,8 @@ const IrOp *lay_product_of(const IrOp *relayout) {
 static bool from_product(const IrValue *v, int depth) {
   if (!v || !v->def || v->type->kind != IR_TILE || depth > 12) return false;
   if (v->def->kind == OP_dot) return true;
+  if (v->def->kind == OP_for)
+    return from_product(ir_operand(ir_terminator(v->def->regions[0]), v->index), depth + 1);
   if (!(ir_ops[v->def->kind].traits & TRAIT_ELEMENTWISE)) return false;
   for (uint32_t i = 0; i < v->def->noperands; i++) {
     if (from_product(ir_operand(v->def, i), depth + 1)) return true;
@@ -415,6 +419,68 @@ static void lay_dot(Lay *l, IrOp *op) {
   give(l, op, 0, &cl);
 }
 
+// ---- tiles of products to tensors -----------------------------------------------------------------------------------------------------
+typedef struct Meets { // does anything else in the function touch the tensor, or order memory?
+  const PassRoots *roots;
+  uint64_t own;
+  bool yes;
+} Meets;
+static bool find_meeting(IrOp *op, void *user) {
+  Meets *m = user;
+  const IrEffects e = ir_op_effects(op);
+  if (op->nregions || op->kind == OP_desc_store || op->kind == OP_desc_load_async ||
+      op->kind == OP_mbarrier_wait || op->kind == OP_mbarrier_arrive || op->kind == OP_mbarrier_expect)
+    return true;
+  m->yes |= e.order != 0 || ((e.reads | e.writes) & (unsigned)(RES_SYMM | RES_SIGNAL)) != 0;
+  if (!((e.reads | e.writes) & RES_GLOBAL)) return !m->yes;
+  const IrValue *p = ir_operand(op, 0);
+  const uint64_t roots = p && ir_type_is_ptr(p->type) ? pass_roots(m->roots, p) : PASS_ROOT_UNKNOWN;
+  m->yes |= (roots & (m->own | PASS_ROOT_UNKNOWN | PASS_ROOT_PEER)) != 0;
+  return !m->yes;
+}
+
+// A tile of a product that each warp takes to a tensor in strips of its own rows, in the background (OP_strip_store): its descriptor is
+// the host's to make, and no other access of the function meets it.
+static bool stored_in_strips(void *user, IrOp *op) {
+  Lay *l = user;
+  if (op->kind != OP_desc_store || !l->wgmma || !l->pass->config->machine->tma) return false;
+  const IrValue *v = ir_operand(op, 1), *d = ir_operand(op, 0);
+  while (d->def && d->def->kind == OP_consume) d = ir_operand(d->def, 0);
+  int32_t warps[2];
+  IrLaunchDesc at;
+  const char *why = NULL;
+  if (v->type->rank != 2 || d->type->rank != 2 || ir_dtypes[v->type->dtype].bits != 16 ||
+      !from_product(v, 0) || !group_warps(l, v->type, warps) || v->type->shape[1] / warps[1] < 64)
+    return false;
+  PassRoots *roots = pass_roots_run(l->f, l->arena);
+  Meets m = {roots, d->def ? pass_roots(roots, ir_operand(d->def, 0)) : PASS_ROOT_UNKNOWN, false};
+  if (!d->def) m.own = pass_roots(roots, d);
+  ir_walk(l->f->body, find_meeting, &m);
+  if (m.yes)
+    why = "the kernel accesses or orders memory that it may meet";
+  else if (!ir_desc_at_launch(l->arena, d, &at, &why))
+    why = arena_printf(l->arena, "the host cannot make its descriptor: %s", why);
+  else if (!lay_desc_aligned(pass_axis_run(l->f, l->arena), d))
+    why = "its base or strides are not known to be multiples of 16 bytes";
+  if (why)
+    pass_remark(l->pass, op->loc, "this tile is stored by all threads: %s", why);
+  else
+    pass_remark(l->pass, op->loc,
+                "each warp stores its rows of this tile in strips of 64 columns, in the background");
+  return !why;
+}
+
+bool lay_desc_aligned(const PassAxes *axes, const IrValue *d) {
+  if (!d->def) return true;
+  const int bytes = ir_dtypes[d->type->dtype].bytes, rank = d->type->rank;
+  if (pass_axis(axes, ir_operand(d->def, 0))->all_div % 16) return false;
+  for (int i = 0; i < rank - 1; i++) {
+    if ((int64_t)pass_axis(axes, ir_operand(d->def, (uint32_t)(1 + rank + i)))->all_div * bytes % 16)
+      return false;
+  }
+  return true;
+}
+
 static IrLayout drop_axis(const IrLayout *from, const IrType *t, int axis) { // of a reduction
   int32_t slim[IR_MAX_RANK];
   memcpy(slim, t->shape, sizeof *slim * (size_t)t->rank);
@@ -567,6 +633,13 @@ static void lay_op(Lay *l, IrOp *op) {
     if (op->nresults) give(l, op, 0, &layout);
     return;
   case OP_dot: lay_dot(l, op); return;
+  case OP_desc_store: { // in strips
+    int32_t warps[2];
+    group_warps(l, ir_operand(op, 1)->type, warps);
+    layout = layout_wgmma_c(2, ir_operand(op, 1)->type->shape, warps);
+    ask(l, op, 1, &layout);
+    return;
+  }
   case OP_reduce: lay_reduce(l, op); return;
   case OP_scan: lay_scan(l, op); return;
   case OP_for: lay_for(l, op); return;
@@ -674,8 +747,8 @@ static bool lay_memory(IrOp *op, void *user) {
   if (op->kind != OP_mem_alloc) return true;
   const IrType *t = op->results[0].type;
   const int bytes = ir_dtypes[t->dtype].bytes;
-  if (t->space != SPACE_shared || t->rank != 2 || t->shape[1] * bytes < 32 || t->shape[0] < 8 || t->dtype == IR_i1 ||
-      !only_whole(ir_result(op, 0)))
+  if (t->space != SPACE_shared || t->rank != 2 || t->shape[1] * bytes < 32 || t->shape[0] < 8 ||
+      t->dtype == IR_i1 || !only_whole(ir_result(op, 0)))
     return true;
   const IrLayout at = layout_swizzled(2, t->shape, (uint32_t)bytes);
   swizzle(user, ir_result(op, 0), &at);
@@ -697,14 +770,16 @@ Status pass_lay(Pass *pass) {
   if (ESCAPE_TRY(&p->fail)) return p->fail.status;
   PASS_EACH_FUNC(pass, f) {
     p->old = f;
-    place_expand(p, f); // descriptors to pointers and masks, carried pointers to scalars
     Lay *l = arena_new(pass->scratch, Lay);
-    *l = (Lay){.pass = pass, .ctx = m->ctx, .arena = pass->scratch};
+    *l = (Lay){.pass = pass, .ctx = m->ctx, .arena = pass->scratch, .f = f};
     l->lane_bits = (uint32_t)bits_log2((uint64_t)m->lanes);
     l->warp_bits = (uint32_t)bits_log2((uint64_t)m->num_warps);
+    l->wgmma = pass->config->machine && pass->config->machine->wgmma;
+    p->keep = stored_in_strips;
+    p->keep_user = l;
+    place_expand(p, f); // descriptors to pointers and masks, carried pointers to scalars
     l->axes = pass_axis_run(f, pass->scratch);
     l->nvalues = f->next_id;
-    l->wgmma = pass->config->machine && pass->config->machine->wgmma;
     map_init(&l->stored, pass->scratch);
     map_init(&l->variants, pass->scratch);
     map_init(&l->cheap, pass->scratch);

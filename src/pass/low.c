@@ -460,11 +460,20 @@ static void lower_rest(Low *l) { // the entry's own ops are not to be lowered
   }
 }
 
+// Strips on their way leave before the block's memory does.
+static void end_strips(Low *l, IrBlock *b) {
+  if (!l->strips) return;
+  IrBuilder end = ir_builder_before(ir_terminator(b));
+  ir_build(&end, OP_strips_end, 0, NULL, 0, NULL, 0);
+  l->strips = false;
+}
+
 static void low_partitions(Low *l, IrOp *op) {
   const Low outer = *l;
   for (uint32_t r = 0; r < op->nregions; r++) {
     begin_threads(l, op->regions[r]);
     lower_rest(l);
+    end_strips(l, op->regions[r]);
   }
   l->tid = outer.tid, l->lane = outer.lane, l->warp = outer.warp, l->entry = outer.entry;
   l->bases = outer.bases;
@@ -521,6 +530,7 @@ static void low_op(Low *l, IrOp *op) {
   case OP_dot: low_dot(l, op); break;
   case OP_dot_async: low_dot_async(l, op); break;
   case OP_dot_wait: low_dot_wait(l, op); break;
+  case OP_desc_store: low_strips(l, op); break;
   case OP_print:
   case OP_assert: low_each(l, op); break;
   case OP_consume: low_set_regs(l, ir_result(op, 0), low_regs(l, ir_operand(op, 0))); break;
@@ -562,6 +572,7 @@ static void low_func(Low *l, IrFunc *f) {
   low_note_accesses(l);
   begin_threads(l, f->body);
   lower_rest(l);
+  end_strips(l, f->body);
   for (uint32_t i = l->dead.len; i-- > 0;) ir_erase(l->dead.data[i]);
   ir_renumber(f);
 }

@@ -3,6 +3,7 @@
 //   low.c        the walk, control flow, elementwise and shape ops: tiles become registers
 //   low_mem.c    loads, stores, atomics of tiles; scalar accesses that happen once a program; moves through block memory
 //   low_lanes.c  moves within warps, by shuffles
+//   low_async.c  copies of blocks through tensor descriptors
 //   low_comb.c   reductions and scans: registers, then shuffles, then warps through block memory
 //   low_dot.c    products: the matrix unit, or multiply-adds on block memory
 #ifndef DITRON_LOW_H
@@ -32,9 +33,9 @@ typedef struct Low {
   Vec(IrOp *) dead;           // replaced ops, in order
   IrValue *tid, *lane, *warp; // thread i32, at the function's start
   IrOp *entry;                // things computed once go before it
-  int64_t user_bytes;         // of block memory that the program itself allocates
-  bool alike;                 // threads that hold the same element hold the same bits: nothing else could come in
-  IrBuilder b;                // where code goes now
+  bool alike;  // threads that hold the same element hold the same bits: nothing else could come in
+  bool strips; // the block or partition stores tiles in strips
+  IrBuilder b; // where code goes now
 } Low;
 
 void low_fail(Low *l, Loc loc, const char *fmt, ...) DT_PRINTF(3, 4) DT_NORETURN;
@@ -60,12 +61,12 @@ IrValue *low_holder(Low *l,
 // ---- short forms at l->b
 IrValue *low_i32(Low *l, int64_t v);
 IrValue *low_bin(Low *l, IrOpKind k, IrValue *x, IrValue *y);
-IrValue *low_and(Low *l, IrValue *x, IrValue *y);       // of i1; either may be NULL: true
-IrValue *low_thread(Low *l, IrValue *v);                // a program scalar at thread level
+IrValue *low_and(Low *l, IrValue *x, IrValue *y); // of i1; either may be NULL: true
+IrValue *low_thread(Low *l, IrValue *v);          // a program scalar at thread level
 // A program scalar of type t from what is computed from tiles alike in all threads.
 IrValue *low_from_all(Low *l, IrValue *v, const IrType *t);
 IrOp *low_if(Low *l, IrValue *cond, IrBuilder *inside); // thread-level if without results; ends both arms
-void low_barrier(Low *l);
+void low_barrier(Low *l); // where threads may need one; `sync` drops it where they do not
 // Combines y onto x (n values each) by a combine region: out[i].
 void low_combine(Low *l, const IrBlock *region, uint32_t n, IrValue *const *x, IrValue *const *y,
                  IrValue **out);
@@ -74,11 +75,11 @@ void low_combine(Low *l, const IrBlock *region, uint32_t n, IrValue *const *x, I
 typedef struct LowBuf {
   IrValue *ptr; // thread ptr<T, shared>
   const IrType *elem;
-  bool as_int; // pointers are kept as i64, i1 as i8
-  const IrLayout *layout;   // offsets to indices; NULL: row-major
+  bool as_int;            // pointers are kept as i64, i1 as i8
+  const IrLayout *layout; // offsets to indices; NULL: row-major
 } LowBuf;
-// Scratch for n elements at `offset` bytes behind the program's own; the caller keeps barriers.
-LowBuf low_scratch(Low *l, const IrType *elem, int64_t n, int64_t offset, int64_t *end);
+// Scratch for n elements, for this use alone; `alloc` places it.
+LowBuf low_scratch(Low *l, const IrType *elem, int64_t n);
 void low_put(Low *l, const LowBuf *b, IrValue *index, IrValue *v, IrValue *mask);
 IrValue *low_get(Low *l, const LowBuf *b, IrValue *index);
 // All of a tile's elements to a buffer at their flat index, and from there into the registers of another layout. No barriers.
@@ -99,11 +100,13 @@ bool low_is_renumbering(Low *l, const IrOp *relayout); // no thread needs what a
 // ---- families of ops
 void low_note_accesses(Low *l);
 bool low_memory(Low *l, IrOp *op); // false: not theirs
+bool low_async(Low *l, IrOp *op);
 void low_reduce(Low *l, IrOp *op);
 void low_scan(Low *l, IrOp *op);
 void low_dot(Low *l, IrOp *op);
 void low_dot_async(Low *l, IrOp *op);
 void low_dot_wait(Low *l, IrOp *op);
+void low_strips(Low *l, IrOp *op); // desc_store of a product's tile
 // The block memory of a memdesc, a stage of a ring too; for elements of `elem`.
 LowBuf low_program_buffer(Low *l, IrValue *mem, const IrType *elem);
 

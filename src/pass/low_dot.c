@@ -110,9 +110,8 @@ static void on_threads(Low *l, IrOp *op) {
   const bool is_float = ir_dtypes[elem->dtype].cls == IR_FLOAT,
              narrow = is_float && ir_dtypes[elem->dtype].bits < 32;
   const IrType *acc = narrow ? ir_type_scalar(l->ctx, IR_f32, LEVEL_thread) : elem;
-  int64_t end;
-  const LowBuf a = low_scratch(l, low_elem(l, at), ir_type_elems(at), 0, &end),
-               b = low_scratch(l, low_elem(l, bt), ir_type_elems(bt), end, &end);
+  const LowBuf a = low_scratch(l, low_elem(l, at), ir_type_elems(at)),
+               b = low_scratch(l, low_elem(l, bt), ir_type_elems(bt));
   low_barrier(l);
   low_spill(l, &a, at, low_regs(l, av));
   low_spill(l, &b, bt, low_regs(l, bv));
@@ -190,6 +189,14 @@ static uint32_t group_fragments(Low *l, const IrOp *op, IrValue *v, int k, int g
   return n;
 }
 
+// Groups of four warps along the rows of a product's tile: warp bits from the third on that are row bits.
+static int64_t row_groups(const IrType *t) {
+  int64_t n = 1;
+  for (uint32_t i = layout_first(t->layout, PLACE_WARP) + 2; i < layout_bits(t->layout); i++)
+    n *= t->layout->at[i] >= (uint32_t)t->shape[1] ? 2 : 1;
+  return n;
+}
+
 static IrValue *buffer_start(Low *l, IrValue *mem) {
   return low_program_buffer(l, mem, ir_type_scalar(l->ctx, mem->type->dtype, LEVEL_thread)).ptr;
 }
@@ -205,11 +212,7 @@ void low_dot_async(Low *l, IrOp *op) {
   if (which == WGMMA_COUNT) low_fail(l, op->loc, "there is no product of these types on the matrix unit");
   const bool at = ir_attr_i(op, ATTR_a_trans);
   const int64_t k = a->type->shape[at ? 0 : 1], warps = (int64_t)1 << layout->n[PLACE_WARP];
-  // rows of the groups: the warp bits from the third on that are row bits
-  int64_t groups_m = 1;
-  const uint32_t first = layout_first(layout, PLACE_WARP) + 2;
-  for (uint32_t i = first; i < layout_bits(layout); i++)
-    groups_m *= layout->at[i] >= (uint32_t)t->shape[1] ? 2 : 1;
+  const int64_t groups_m = row_groups(t);
   const uint32_t regs = layout_regs(layout);
   IrValue **ops = arena_array(l->arena, IrValue *, 2 + regs + (uint32_t)(ir_type_elems(a->type) / 64));
   const IrType **types = arena_array(l->arena, const IrType *, regs);
@@ -256,4 +259,46 @@ void low_dot_wait(Low *l, IrOp *op) {
     for (uint32_t r = 0; r < layout_regs(layout); r++) out[r] = ir_result(made, at++);
     low_set_regs(l, ir_result(op, i), out);
   }
+}
+
+// ---- tiles of products to tensors -----------------------------------------------------------------------------------------------------
+// Each warp takes its rows to the tensor, 64 columns at a time, through two small buffers of its own: no warp waits for another.
+void low_strips(Low *l, IrOp *op) {
+  IrValue *d = ir_operand(op, 0), *v = ir_operand(op, 1);
+  const IrType *t = v->type;
+  const int64_t groups_m = row_groups(t), groups_n = l->m->num_warps / 4 / groups_m,
+                width = t->shape[1] / groups_n;
+  const int32_t strip[2] = {16, 64};
+  const IrLayout at = layout_swizzled(2, strip, 2);
+  const IrType *mt = ir_type_with_layout(
+      l->ctx, ir_type_memdesc(l->ctx, t->dtype, SPACE_shared, 2, strip, 2 * l->m->num_warps), &at);
+  const IrBuilder keep = l->b;
+  l->b = ir_builder_before(l->f->body->first); // of the block: partitions may lie in between
+  IrValue *mem = ir_result(ir_build(&l->b, OP_mem_alloc, 0, NULL, 1, &mt, 0), 0);
+  l->b = keep;
+  // the warp's first row and column
+  IrValue *group = low_bin(l, OP_shr_u, l->warp, low_i32(l, 2));
+  IrValue *row = low_bin(l, OP_mul, low_bin(l, OP_and, l->warp, low_i32(l, 3)), low_i32(l, 16));
+  IrValue *gm = low_bin(l, OP_and, group, low_i32(l, groups_m - 1)),
+          *gn = low_bin(l, OP_shr_u, group, low_i32(l, bits_log2((uint64_t)groups_m)));
+  row = low_bin(l, OP_add, row, low_bin(l, OP_mul, gm, low_i32(l, 64)));
+  IrValue *col = low_bin(l, OP_mul, gn, low_i32(l, width)), *from[2];
+  for (uint32_t i = 0; i < 2; i++) {
+    IrValue *x = low_thread(l, ir_operand(op, 2 + i));
+    if (x->type->dtype == IR_i64)
+      x = ir_cast(&l->b, OP_trunc, x, ir_type_scalar(l->ctx, IR_i32, LEVEL_thread));
+    from[i] = low_bin(l, OP_add, x, i ? col : row);
+  }
+  IrValue **regs = low_regs(l, v);
+  int64_t n = 0;
+  for (int64_t block = 0; block < t->shape[0] / 64 / groups_m; block++) {
+    for (int64_t c = 0; c < width; c += 64, n++) {
+      IrValue *ops[20] = {d, mem, low_bin(l, OP_add, from[0], low_i32(l, block * 64 * groups_m)),
+                          low_bin(l, OP_add, from[1], low_i32(l, c))};
+      fragment(l, regs, (uint32_t)(block * width / 2 + c / 2), 16, t->dtype, ops + 4);
+      IrOp *put = ir_build(&l->b, OP_strip_store, 20, ops, 0, NULL, 0);
+      ir_set_attr_i(put, ATTR_strip, n);
+    }
+  }
+  l->strips = true;
 }

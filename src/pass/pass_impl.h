@@ -26,7 +26,7 @@ void pass_splice(IrBlock *b, IrOp *before, IrValue *const *args, uint32_t nargs)
 IrOp *pass_narrow(IrOp *op, const bool *keep_result, const bool *keep_arg, Arena *scratch);
 // Replaces the terminator by one whose operands from `skip` on are cut down to those with keep[i - skip].
 void pass_narrow_terminator(IrBlock *b, uint32_t skip, const bool *keep, Arena *scratch);
-void pass_copy_attrs(IrOp *to, const IrOp *from); // to has none yet
+void pass_copy_attrs(IrOp *to, const IrOp *from);             // to has none yet
 const int64_t *pass_attr_words(const IrAttr *a, uint32_t *n); // what it says, as n words to compare or hash
 bool pass_same_attrs(const IrOp *a, const IrOp *b);
 bool pass_is_loop(IrOpKind k);
@@ -39,7 +39,7 @@ IrCmp pass_swapped(IrCmp p);              // p(a, b) == swapped(p)(b, a)
 IrCmp pass_inverted(IrCmp p);             // !p(a, b) == inverted(p)(a, b)
 IrValue *pass_like(IrBuilder *b, const IrOp *op, uint32_t n, IrValue *const *operands,
                    const IrType *result); // op's kind and attributes
-void pass_async_fence(IrBuilder *b); // what is written to block memory before is seen by the async proxy
+void pass_async_fence(IrBuilder *b);      // what is written to block memory before is seen by the async proxy
 // Iterations of a `for` whose bounds and step are known; -1 where they are not, or where it would never end.
 int64_t pass_trip_count(const IrOp *op);
 
@@ -63,6 +63,8 @@ void pass_flow_run(IrFunc *f, const PassFlow *flow, Arena *scratch);
 // Neighbours along axis d that one access through p under mask (NULL: none) can move: aligned, 16 bytes or less; at least 1.
 int32_t lay_neighbours(const PassAxes *x, const IrValue *p, const IrValue *mask, int d);
 // Does lay give the product to groups of four warps, if the machine has them?
+// Are base and strides of a descriptor known to be multiples of 16 bytes? Those of parameters are looked at when launched.
+bool lay_desc_aligned(const PassAxes *axes, const IrValue *desc);
 bool lay_takes_groups(const IrModule *m, const IrOp *dot);
 int lay_mma_shape(const IrOp *dot); // IrMma that computes it, or -1
 // The only product that a relayout feeds as operand a or b on the matrix unit, as it is or transposed; NULL: none such.

@@ -115,6 +115,9 @@ struct Place {
   IrCtx *ctx;
   Arena *arena; // scratch of the pass
   Escape fail;
+  bool (*keep)(void *user,
+               IrOp *op); // NULL, or: accesses through descriptors that place_expand leaves as they are
+  void *keep_user;
   int vector_bits;
   int64_t arena_limit;
   IrFunc *old, *func;

@@ -206,6 +206,7 @@ static void expand_block(Place *p, IrBlock *b) {
   for (IrOp *op = b->first, *next; op; op = next) {
     next = op->next;
     for (uint32_t i = 0; i < op->nregions; i++) expand_block(p, op->regions[i]);
+    if (p->keep && p->keep(p->keep_user, op)) continue;
     switch (op->kind) {
     case OP_desc_load:
     case OP_desc_store:

@@ -57,21 +57,11 @@ static IrValue *desc_source(const IrOp *load) {
   return d;
 }
 
-// Are base and strides of a descriptor known to be multiples of 16 bytes? Those of parameters are looked at when launched.
-static bool is_aligned(const Producer *p, const IrValue *d) {
-  if (!d->def) return true;
-  const int bytes = ir_dtypes[d->type->dtype].bytes, rank = d->type->rank;
-  if (pass_axis(p->axes, ir_operand(d->def, 0))->all_div % 16) return false;
-  for (int i = 0; i < rank - 1; i++) {
-    if ((int64_t)pass_axis(p->axes, ir_operand(d->def, (uint32_t)(1 + rank + i)))->all_div * bytes % 16) return false;
-  }
-  return true;
-}
-
 // The product that a block feeds, as it is or turned; NULL: none, or not only one.
 static IrOp *fed_product(const IrOp *load) {
   const IrUse *u = load->results[0].uses;
-  if (u && !u->next && u->user->kind == OP_trans && u->user->parent == load->parent) u = u->user->results[0].uses;
+  if (u && !u->next && u->user->kind == OP_trans && u->user->parent == load->parent)
+    u = u->user->results[0].uses;
   if (!u || u->next || u->user->kind != OP_dot || u->user->parent != load->parent) return NULL;
   return u == &u->user->operands[2] ? NULL : u->user;
 }
@@ -91,7 +81,7 @@ static bool is_feed(Producer *p, IrOp *load) {
     why = "its rows are shorter than 32 bytes";
   else if (!ir_desc_at_launch(p->arena, d, &at, &why))
     why = arena_printf(p->arena, "the host cannot make its descriptor: %s", why);
-  else if (!is_aligned(p, d))
+  else if (!lay_desc_aligned(p->axes, d))
     why = "its base or strides are not known to be multiples of 16 bytes";
   if (why) pass_remark(p->pass, load->loc, "this block is not fetched by a producer warp: %s", why);
   return !why;
@@ -150,7 +140,8 @@ static void note_loop(Producer *p, IrOp *loop) {
     bool scalar = true;
     for (uint32_t i = 1; i < op->noperands; i++) scalar &= is_scalar_work(p, ir_operand(op, i), &seen);
     if (!scalar) {
-      pass_remark(p->pass, op->loc, "this block is not fetched by a producer warp: its place depends on tiles or memory");
+      pass_remark(p->pass, op->loc,
+                  "this block is not fetched by a producer warp: its place depends on tiles or memory");
       return;
     }
     const IrType *t = op->results[0].type;
@@ -161,7 +152,8 @@ static void note_loop(Producer *p, IrOp *loop) {
   r.stages = (int)(ir_attr_i(loop, ATTR_stages) ? ir_attr_i(loop, ATTR_stages) : p->pass->m->num_stages);
   if (r.stages < 2 || !is_reachable(p, loop) || p->nrings == MOST_RINGS) {
     pass_remark(p->pass, loop->loc, "this loop has no producer warp: %s",
-                r.stages < 2 ? "it asks for one stage" : "its control, or that around it, is not of plain loops");
+                r.stages < 2 ? "it asks for one stage"
+                             : "its control, or that around it, is not of plain loops");
     return;
   }
   const IrUse *u = products == 1 ? dot->results[0].uses : NULL;
@@ -178,9 +170,10 @@ static bool find_loops(IrOp *op, void *user) {
 static bool stays_whole(IrOp *op, void *user) {
   Producer *p = user;
   const IrEffects e = ir_op_effects(op);
-  const bool own = op->kind == OP_warp_partitions || op->kind == OP_mem_alloc || op->kind == OP_mbarrier_alloc ||
-                   op->kind == OP_tid || op->kind == OP_while;
-  if (own || e.order || ((e.writes & ~(unsigned)(RES_GLOBAL | RES_SYMM)) && op->nresults)) p->why = ir_ops[op->kind].name;
+  const bool own = op->kind == OP_warp_partitions || op->kind == OP_mem_alloc ||
+                   op->kind == OP_mbarrier_alloc || op->kind == OP_tid || op->kind == OP_while;
+  if (own || e.order || ((e.writes & ~(unsigned)(RES_GLOBAL | RES_SYMM)) && op->nresults))
+    p->why = ir_ops[op->kind].name;
   if (op->kind == OP_atomic_rmw || op->kind == OP_atomic_cas) {
     if (op->results[0].uses) p->why = ir_ops[op->kind].name;
   }
@@ -192,7 +185,8 @@ static IrValue *k32(Producer *p, IrBuilder *b, int64_t v) { return ir_const_i(b,
 
 static void make_ring(Producer *p, IrBuilder *b, Ring *r) {
   for (uint32_t i = 0; i < r->nfeeds; i++) {
-    const IrType *t = ir_type_memdesc(p->ctx, r->block[i]->dtype, SPACE_shared, 2, r->block[i]->shape, r->stages);
+    const IrType *t =
+        ir_type_memdesc(p->ctx, r->block[i]->dtype, SPACE_shared, 2, r->block[i]->shape, r->stages);
     r->mem[i] = ir_result(ir_build(b, OP_mem_alloc, 0, NULL, 1, &t, 0), 0);
   }
   const IrType *bt = ir_type_mbarrier(p->ctx, r->stages);
@@ -221,7 +215,8 @@ static void hand_back(Producer *p, IrBuilder *b, const Ring *r, IrValue *stage) 
   ir_set_attr_i(ir_build(b, OP_mbarrier_arrive, 2, ops, 0, NULL, 0), ATTR_each_warp, 1);
 }
 
-static void hand_back_if(Producer *p, IrBuilder *b, const Ring *r, IrValue *stage) { // not before the first turn
+static void hand_back_if(Producer *p, IrBuilder *b, const Ring *r,
+                         IrValue *stage) { // not before the first turn
   IrValue *is_one = ir_cmp(b, CMP_sge, stage, k32(p, b, 0));
   IrOp *cond = ir_build(b, OP_if, 1, &is_one, 0, NULL, 2);
   for (int i = 0; i < 2; i++) {
@@ -240,7 +235,8 @@ static IrValue *carry(IrOp *loop, IrValue *init) {
 }
 
 static void advance(Producer *p, IrBuilder *b, const Ring *r, IrValue **stage, IrValue **phase) {
-  IrValue *next = ir_binary(b, OP_add, *stage, k32(p, b, 1)), *wraps = ir_cmp(b, CMP_eq, next, k32(p, b, r->stages));
+  IrValue *next = ir_binary(b, OP_add, *stage, k32(p, b, 1)),
+          *wraps = ir_cmp(b, CMP_eq, next, k32(p, b, r->stages));
   *stage = ir_select(b, wraps, k32(p, b, 0), next);
   *phase = ir_binary(b, OP_xor, *phase, ir_cast(b, OP_ext_u, wraps, p->i32));
 }
@@ -296,7 +292,8 @@ static void produce(Producer *p, IrOp *loop, const Ring *r, IrValue *stage, IrVa
   }
 }
 
-static bool holds_ring(const Producer *p, const IrOp *op, uint32_t *first, uint32_t *n) { // in the program as it was
+static bool holds_ring(const Producer *p, const IrOp *op, uint32_t *first,
+                       uint32_t *n) { // in the program as it was
   *n = 0;
   for (uint32_t i = 0; i < p->nrings; i++) {
     const IrOp *x = p->rings[i].loop;
@@ -400,8 +397,8 @@ static bool clear_mark(IrOp *op, void *user) {
 // The producer's clone does nothing but its copies.
 static bool drop_effects(IrOp *op, void *user) {
   (void)user;
-  if (op->nregions || op->kind == OP_desc_load_async || op->kind == OP_mbarrier_expect || op->kind == OP_mbarrier_wait ||
-      (ir_ops[op->kind].traits & TRAIT_TERMINATOR))
+  if (op->nregions || op->kind == OP_desc_load_async || op->kind == OP_mbarrier_expect ||
+      op->kind == OP_mbarrier_wait || (ir_ops[op->kind].traits & TRAIT_TERMINATOR))
     return true;
   const IrEffects e = ir_op_effects(op);
   if (!e.writes && !e.barrier && op->nresults) return true;
@@ -428,7 +425,8 @@ static void divide(Producer *p) {
   ir_set_attr_ints(parts, ATTR_alone, alone, 2);
   if (m->num_warps >= 8) { // else a thread has enough registers without taking the producer's
     const int64_t threads = m->num_warps * m->lanes, spare = 24 * PRODUCER_WARPS * m->lanes;
-    const int64_t regs[2] = {(65536 - spare) / threads / 8 * 8 > 240 ? 240 : (65536 - spare) / threads / 8 * 8, 24};
+    const int64_t regs[2] = {
+        (65536 - spare) / threads / 8 * 8 > 240 ? 240 : (65536 - spare) / threads / 8 * 8, 24};
     ir_set_attr_ints(parts, ATTR_regs, regs, 2);
   }
   m->extra_warps = PRODUCER_WARPS;
@@ -457,17 +455,19 @@ static void divide(Producer *p) {
     ir_yield(&last, 0, NULL);
   }
   for (uint32_t i = 0; i < p->nrings; i++)
-    pass_remark(p->pass, p->rings[i].loop->loc,
-                "a producer warp fetches %u block%s of this loop's products, up to %d turns ahead (%lld bytes of block memory)%s",
-                p->rings[i].nfeeds, p->rings[i].nfeeds > 1 ? "s" : "", p->rings[i].stages,
-                (long long)p->rings[i].bytes * p->rings[i].stages,
-                p->rings[i].late ? "; a product runs on beside the next turn" : "");
+    pass_remark(
+        p->pass, p->rings[i].loop->loc,
+        "a producer warp fetches %u block%s of this loop's products, up to %d turns ahead (%lld bytes of block memory)%s",
+        p->rings[i].nfeeds, p->rings[i].nfeeds > 1 ? "s" : "", p->rings[i].stages,
+        (long long)p->rings[i].bytes * p->rings[i].stages,
+        p->rings[i].late ? "; a product runs on beside the next turn" : "");
 }
 
 Status pass_producer(Pass *pass) {
   IrModule *m = pass->m;
   const PassMachine *machine = pass->config->machine;
-  if (!machine || !machine->tma || !machine->wgmma || m->lanes != 32 || m->num_warps % 4 || m->num_warps > 12) return ST_OK;
+  if (!machine || !machine->tma || !machine->wgmma || m->lanes != 32 || m->num_warps % 4 || m->num_warps > 12)
+    return ST_OK;
   int kernels = 0;
   PASS_EACH_FUNC(pass, f) kernels++;
   if (kernels != 1) return ST_OK;

@@ -27,7 +27,7 @@ typedef struct NvptxState { // of the function being emitted
       run_all; // of a run of one thread's ops: inside, behind; run_one NULL: none is open
   V run_branch;
   bool prefetched; // the maps
-  uint32_t part; // which partition of the block: its named barrier; 0 outside
+  uint32_t part;   // which partition of the block: its named barrier; 0 outside
   uint32_t part_first, part_warps;
 } NvptxState;
 
@@ -77,6 +77,7 @@ const NvptxPiece *nvptx_piece(const Lower *l, V elem); // NULL: none
 // Two small elements side by side, lo in the low bits, without taking them apart first: one conversion of both where both were
 // converted here (i32 of halves, i16 of 8-bit floats), or the word of halves that both come from. NULL: neither.
 V nvptx_pair(Lower *l, V lo, V hi);
+V nvptx_warp_number(Lower *l); // in the block or partition; ptxas sees that it is one in a warp
 V nvptx_shfl(Lower *l, const char *mode, V v, V lane); // mode: idx, up, down, bfly
 V nvptx_from_thread(Lower *l, V v);                    // thread 0's, in all threads of the block or partition
 void nvptx_barrier(Lower *l);                          // of the block or partition

@@ -203,7 +203,7 @@ static NvptxMap wanted(const IrOp *op, const Plan *p) {
   NvptxMap m = {.desc = desc_of(op),
                 .swizzle = p->swizzle,
                 .dtype = map_dtype(op, p->block->dtype),
-                .writes = op->kind == OP_desc_store_async};
+                .writes = op->kind != OP_desc_load_async};
   for (int i = 0; i < p->block->rank; i++) m.box[i] = (uint32_t)p->box[i];
   return m;
 }
@@ -290,7 +290,7 @@ static void describe(Lower *l, const IrOp *op, const NvptxMap *m, ImageMap *out)
 static bool find_map(IrOp *op, void *user) {
   Lower *l = user;
   NvptxState *s = l->own;
-  if (!is_copy(op)) return true;
+  if (!is_copy(op) && op->kind != OP_strip_store) return true;
   if (!(l->facts->caps & TARGET_CAP_TMA)) {
     diag(l->diags, DIAG_ERROR, op->loc, "%s has no tensor memory accelerator, which '%s' needs",
          l->facts->cpu, ir_ops[op->kind].name);
@@ -419,6 +419,50 @@ static void lower_copy(Lower *l, const IrOp *op) {
 }
 
 // The stores of the elected thread, complete, or at least no longer reading block memory; then all may go on.
+// ---- strips: a warp's own rows, by its elected lane -----------------------------------------------------------------------------
+static void if_elected(Lower *l, V elected, const char *text, const char *constraints, V const *args,
+                       uint32_t n) {
+  V all[8] = {elected};
+  for (uint32_t i = 0; i < n; i++) all[1 + i] = args[i];
+  nvptx_asm(l, l->void_, nvptx_text(l, "@$0 %s", text), nvptx_text(l, "b%s%s", n ? "," : "", constraints),
+            all, n + 1, ASM_EFFECT);
+}
+static V elected_lane(Lower *l) {
+  V all = u32(l, UINT32_MAX);
+  return LLVMBuildExtractValue(l->b, lower_intrinsic(l, "llvm.nvvm.elect.sync", NULL, 0, &all, 1), 1, "");
+}
+
+static void lower_strip(Lower *l, const IrOp *op) {
+  const Plan p = plan_of(l, op);
+  const V map = map_of(l, op, &p), lane = lower_and(l, nvptx_tid(l), u32(l, 31));
+  const int64_t strip = ir_attr_i(op, ATTR_strip);
+  const uint64_t bytes = (uint64_t)ir_type_elems(p.block) * 2;
+  // The buffer is this warp's: free once the strip before the last has been read. Between tiles all are there, in order.
+  const V elected = elected_lane(l);
+  if_elected(l, elected, strip ? "cp.async.bulk.wait_group.read 1;" : "cp.async.bulk.wait_group 0;", "", NULL,
+             0);
+  nvptx_warp_barrier(l);
+  V at = lower_mul(l, nvptx_warp_number(l), u32(l, 2 * bytes));
+  V buffer = lower_gep(l, l->i8, lower_field(l, lower_operand(l, op, 1), (uint64_t)(strip & 1) * bytes), at);
+  const V r = lower_and(l, lane, u32(l, 15)), half = lower_lshr(l, lane, 4),
+          swap = lower_and(l, r, u32(l, 7));
+  const V line = LLVMBuildShl(l->b, r, u32(l, 7), "");
+  for (uint32_t q = 0; q < 4; q++) {
+    const V chunk = lower_xor(l, lower_add(l, half, u32(l, 2 * q)), swap);
+    V args[5] = {lower_gep(l, l->i8, buffer, lower_add(l, line, LLVMBuildShl(l->b, chunk, u32(l, 4), "")))};
+    for (uint32_t i = 0; i < 4; i++) args[1 + i] = lower_operand(l, op, 4 + 4 * q + i);
+    nvptx_asm(l, l->void_, "stmatrix.sync.aligned.m8n8.x4.shared.b16 [$0], {$1, $2, $3, $4};", "l,r,r,r,r",
+              args, 5, ASM_EFFECT | ASM_CONVERGENT);
+  }
+  nvptx_asm(l, l->void_, "fence.proxy.async.shared::cta;", "", NULL, 0, ASM_EFFECT);
+  nvptx_warp_barrier(l);
+  V args[] = {map, lower_operand(l, op, 3), lower_operand(l, op, 2),
+              LLVMBuildPtrToInt(l->b, buffer, l->i32, "")};
+  if_elected(l, elected, "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [$1, {$2, $3}], [$4];",
+             "l,r,r,r", args, 4);
+  if_elected(l, elected, "cp.async.bulk.commit_group;", "", NULL, 0);
+}
+
 static void lower_async_wait(Lower *l, const IrOp *op) {
   if (!(l->facts->caps & TARGET_CAP_TMA))
     lower_fail(l, op, ST_UNSUPPORTED, "%s has no asynchronous stores", l->facts->cpu);
@@ -454,6 +498,10 @@ bool nvptx_tma(Lower *l, const IrOp *op) {
     leave_run(l, op);
     return true;
   case OP_async_wait: lower_async_wait(l, op); return true;
+  case OP_strip_store: lower_strip(l, op); return true;
+  case OP_strips_end:
+    if_elected(l, elected_lane(l), "cp.async.bulk.wait_group.read 0;", "", NULL, 0);
+    return true;
   default: return false;
   }
 }

@@ -293,7 +293,8 @@ bool nvptx_mbarrier(Lower *l, const IrOp *op) {
   } else if (op->kind == OP_mbarrier_arrive && ir_attr_i(op, ATTR_each_warp)) {
     V all = u32(l, UINT32_MAX);
     nvptx_warp_barrier(l);
-    const V one = LLVMBuildExtractValue(l->b, lower_intrinsic(l, "llvm.nvvm.elect.sync", NULL, 0, &all, 1), 1, "");
+    const V one =
+        LLVMBuildExtractValue(l->b, lower_intrinsic(l, "llvm.nvvm.elect.sync", NULL, 0, &all, 1), 1, "");
     V args[] = {p, one};
     nvptx_asm(l, l->void_, "@$1 mbarrier.arrive.shared.b64 _, [$0];", "l,b", args, 2, ASM_EFFECT);
   } else if (op->kind == OP_mbarrier_arrive) {

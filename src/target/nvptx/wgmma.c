@@ -15,18 +15,17 @@ typedef struct Operand { // in block memory
 
 static V k32(Lower *l, uint32_t v) { return LLVMConstInt(l->i32, v, false); }
 
-// The number of this thread's group in the block or partition, known to be the same in a warp.
-static V group_number(Lower *l) {
+// The number of this thread's warp in the block or partition, known to be the same in a warp.
+V nvptx_warp_number(Lower *l) {
   NvptxState *s = l->own;
   if (!s->warp) {
     const LLVMBasicBlockRef here = LLVMGetInsertBlock(l->b);
-    LLVMPositionBuilderBefore(
-        l->b, LLVMGetInstructionParent(s->tid) == l->entry ? LLVMGetNextInstruction(s->tid) : s->tid);
+    LLVMPositionBuilderBefore(l->b, LLVMGetNextInstruction(s->tid));
     V args[] = {LLVMConstInt(l->i32, UINT32_MAX, false), lower_lshr(l, s->tid, 5), k32(l, 0), k32(l, 31)};
     s->warp = lower_intrinsic(l, "llvm.nvvm.shfl.sync.idx.i32", NULL, 0, args, 4);
     LLVMPositionBuilderAtEnd(l->b, here);
   }
-  return lower_lshr(l, lower_sub(l, s->warp, k32(l, s->part_first)), 2);
+  return s->part_first ? lower_sub(l, s->warp, k32(l, s->part_first)) : s->warp;
 }
 
 static uint32_t swizzle_mode(uint32_t line) { return line == 128 ? 1 : line == 64 ? 2 : 3; }
@@ -89,7 +88,7 @@ static void lower_wgmma(Lower *l, const IrOp *op) {
   const bool at = ir_attr_i(op, ATTR_a_trans), bt = ir_attr_i(op, ATTR_b_trans);
   const uint32_t an = s.a_regs ? s.a_regs : 1, regs = s.c_regs, sums = op->noperands - an - 1;
   const int groups = s.groups_m * s.groups_n;
-  V group = groups > 1 ? group_number(l) : NULL, gm = NULL, gn = NULL;
+  V group = groups > 1 ? lower_lshr(l, nvptx_warp_number(l), 2) : NULL, gm = NULL, gn = NULL;
   if (s.groups_m > 1) gm = LLVMBuildAnd(l->b, group, k32(l, (uint32_t)s.groups_m - 1), "");
   if (s.groups_n > 1) gn = lower_lshr(l, group, (uint32_t)bits_log2((uint64_t)s.groups_m));
   Operand a = {0};
