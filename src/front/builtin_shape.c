@@ -281,29 +281,51 @@ Value *bi_flip(Lower *L, Call *c) { // x dim?
   return gather(L, x, index_along(L, x->rt.type, axis, n, r, c->loc), axis, c->loc);
 }
 
-// A bitonic network along the last axis: partners are `step` apart, runs of `run` alternate their direction.
-static Value *sorted(Lower *L, Value *x, bool descending, Loc loc) {
+// One stage of a bitonic network along the last axis: of two elements `step` apart the smaller one goes to the lower
+// index, the other way round in every second run of `run` elements.
+static Value *bitonic_stage(Lower *L, Value *x, int32_t run, int32_t step, bool descending, Loc loc) {
   Front *f = L->f;
   const int axis = x->rt.type->rank - 1;
   const int32_t n = x->rt.type->shape[axis];
-  Value *ids = front_tile_arange(L, 0, n, loc);
-  for (int32_t run = 2; run <= n; run *= 2)
-    for (int32_t step = run / 2; step; step /= 2) {
-      Value *partner = front_binary_op(L, AOP_BitXor, ids, val_int(f, step), loc);
-      Value *y = gather(L, x, index_along(L, x->rt.type, axis, n, partner, loc), axis, loc);
-      // the smaller one goes to the lower index, the other way round in every second run
-      Value *upper = front_binary_op(L, AOP_Ne, front_binary_op(L, AOP_BitAnd, ids, val_int(f, step), loc),
-                                     val_int(f, 0), loc);
-      Value *turned = front_binary_op(L, AOP_Ne, front_binary_op(L, AOP_BitAnd, ids, val_int(f, run), loc),
-                                      val_int(f, 0), loc);
-      Value *take_max = front_binary_op(L, AOP_BitXor, upper, turned, loc);
-      if (descending) take_max = front_unary_op(L, AOP_Invert, take_max, loc);
-      take_max =
-          index_along(L, type_with_elem(f, x->rt.type, take_max->rt.type->elem), axis, n, take_max, loc);
-      x = front_select_op(L, take_max, front_minimum_maximum(L, true, x, y, false, loc),
-                          front_minimum_maximum(L, false, x, y, false, loc), loc);
-      if (x->kind != VAL_RT) return x;
-    }
+  Value *ids = front_tile_arange(L, 0, n, loc), *zero = val_int(f, 0);
+  Value *partner = front_binary_op(L, AOP_BitXor, ids, val_int(f, step), loc);
+  Value *y = gather(L, x, index_along(L, x->rt.type, axis, n, partner, loc), axis, loc);
+  Value *upper =
+      front_binary_op(L, AOP_Ne, front_binary_op(L, AOP_BitAnd, ids, val_int(f, step), loc), zero, loc);
+  Value *turned =
+      front_binary_op(L, AOP_Ne, front_binary_op(L, AOP_BitAnd, ids, val_int(f, run), loc), zero, loc);
+  Value *take_max = front_binary_op(L, AOP_BitXor, upper, turned, loc);
+  if (descending) take_max = front_unary_op(L, AOP_Invert, take_max, loc);
+  take_max = index_along(L, type_with_elem(f, x->rt.type, take_max->rt.type->elem), axis, n, take_max, loc);
+  return front_select_op(L, take_max, front_minimum_maximum(L, true, x, y, false, loc),
+                         front_minimum_maximum(L, false, x, y, false, loc), loc);
+}
+
+// Runs of `size` elements along the last axis sorted, every second one the other way round.
+static Value *sorted_runs(Lower *L, Value *x, int32_t size, bool descending, Loc loc) {
+  for (int32_t run = 2; run <= size && x->kind == VAL_RT; run *= 2)
+    for (int32_t step = run / 2; step && x->kind == VAL_RT; step /= 2)
+      x = bitonic_stage(L, x, run, step, descending, loc);
+  return x;
+}
+
+// The k largest of the last axis, the largest first. Of two neighbouring runs of k, one sorted down and one up, the larger
+// one of each two elements belongs to the k largest of both, and these make a bitonic run again: half as many are left.
+static Value *largest(Lower *L, Value *x, int32_t k, Loc loc) {
+  Front *f = L->f;
+  const int axis = x->rt.type->rank - 1;
+  x = sorted_runs(L, x, k, true, loc);
+  while (x->kind == VAL_RT && x->rt.type->shape[axis] > k) {
+    const int32_t half = x->rt.type->shape[axis] / 2;
+    Value *i = front_tile_arange(L, 0, half, loc);
+    Value *down = front_binary_op(L, AOP_Add, i, front_binary_op(L, AOP_BitAnd, i, val_int(f, -k), loc), loc);
+    Value *up = front_binary_op(L, AOP_Add, down, val_int(f, k), loc);
+    Value *a = gather(L, x, index_along(L, x->rt.type, axis, half, down, loc), axis, loc);
+    Value *b = gather(L, x, index_along(L, x->rt.type, axis, half, up, loc), axis, loc);
+    x = front_minimum_maximum(L, true, a, b, false, loc);
+    for (int32_t step = k / 2; step && x->kind == VAL_RT; step /= 2)
+      x = bitonic_stage(L, x, k, step, true, loc);
+  }
   return x;
 }
 
@@ -317,7 +339,7 @@ Value *bi_sort(Lower *L, Call *c) { // x dim? descending?
   if (c->v[1] && c->v[1]->kind != VAL_NONE && !arg_axis(L, c, 1, x->rt.type->rank, &axis)) return f->poison;
   if (axis < 0 || axis != x->rt.type->rank - 1)
     return front_err(L, c->loc, "tl.sort sorts along the last axis only");
-  return sorted(L, x, desc, c->loc);
+  return sorted_runs(L, x, x->rt.type->shape[axis], desc, c->loc);
 }
 
 Value *bi_topk(Lower *L, Call *c) { // x k dim?
@@ -329,11 +351,7 @@ Value *bi_topk(Lower *L, Call *c) { // x k dim?
   if (axis < 0 || k < 1 || !bits_pow2((uint64_t)k) || k > x->rt.type->shape[axis])
     return front_err(L, c->at[1], "tl.topk takes a power of two up to the size of the last axis, not %lld",
                      (long long)k);
-  x = sorted(L, x, true, c->loc);
-  if (x->kind != VAL_RT) return x;
-  return gather(L, x,
-                index_along(L, x->rt.type, axis, (int32_t)k, front_tile_arange(L, 0, k, c->loc), c->loc),
-                axis, c->loc);
+  return largest(L, x, (int32_t)k, c->loc);
 }
 
 Value *bi_histogram(Lower *L, Call *c) { // input num_bins mask?
