@@ -2,7 +2,8 @@
 //
 //   _module.c   the module: context, devices, images, errors
 //   _args.c     Python objects as arguments: their class, their value
-//   _kernel.c   kernels: binding a call's arguments, finding the image compiled for such ones, launching it
+//   _call.c     one call: its arguments bound, what they are, the key of what was compiled for such ones
+//   _kernel.c   kernels: what was compiled for which key, launching it
 //
 // Everything hangs off the module's State. The interpreter's lock guards it; it is given up only while a launch on the processor is
 // waited for, and then nothing but that launch's stream is in use.
@@ -22,7 +23,8 @@ enum {
   MOST_TYPES = 128,
   MOST_DTYPES = 64,
   MOST_PARAMS = 120,
-  MOST_DESCS = 8
+  MOST_DESCS = 8,
+  MOST_KEY = MOST_PARAMS * 10 + MOST_DESCS * 12 + 8
 };
 
 // What an object is as an argument. The package's classify() says it, once a type.
@@ -123,6 +125,62 @@ bool args_take(State *s, PyObject *o, const TypeInfo *type, const char *kernel, 
                dt_desc *desc);
 PyObject *args_dlpack(PyObject *module, PyObject *capsule); // (address, code, bits, lanes)
 void args_forget(State *s);                                 // what is remembered about types
+
+// ---- _call.c ----
+enum { // of a parameter; the package's jit.py has the same numbers
+  CONSTEXPR = 1,
+  NO_SPECIALIZE = 2, // an integer's value decides nothing but its width
+  TYPED = 4          // the width is fixed by an annotation
+};
+
+struct Entry;            // a loaded kernel under the key that it was compiled for
+typedef struct Watched { // a global that the code has built in
+  PyObject *dict, *name, *value;
+} Watched;
+
+typedef struct Kernel {
+  PyObject ob_base; // as PyObject_HEAD
+  PyObject *module; // owned: it keeps the state
+  State *state;
+  PyObject *launcher_type; // the state's
+  char *text;              // the name, for messages
+  int n;
+  PyObject **names, **defaults; // defaults: NULL where there is none
+  uint8_t *flags;
+  long num_warps, num_stages; // 0: the compiler's
+  bool debug;
+  struct Entry **slots; // open addressing; cap is a power of two
+  size_t cap, count;
+  struct Entry *last;
+  Watched *watched;
+  size_t nwatched;
+} Kernel;
+
+typedef struct Options {
+  long num_warps, num_stages;
+  bool debug, has_stream;
+  void *stream;
+} Options;
+
+typedef struct Call { // one call, on the C stack; `values` are borrowed but for those in `owned`
+  PyObject *values[MOST_PARAMS], *owned[MOST_PARAMS];
+  int nowned;
+  Arg args[MOST_PARAMS];
+  dt_desc descs[MOST_DESCS];
+  int ndescs, device, device_from; // device_from: the parameter that decided
+  bool readonly;                   // an array is
+  Options options;
+  size_t nkey;
+  char key[MOST_KEY];
+} Call;
+
+// Values in the order of the parameters, options apart. False with an exception.
+bool call_bind(const Kernel *k, Call *c, PyObject *args, PyObject *kwargs);
+// What the bound values are, the call's device and its key. False with an exception.
+bool call_take(const Kernel *k, Call *c);
+// The values as a request to compile has them: bytes, or constants that are objects. NULL with an exception.
+PyObject *call_request(const Kernel *k, const Call *c);
+void call_end(Call *c);
 
 // ---- _kernel.c ----
 extern PyType_Spec kernel_spec, launcher_spec;
