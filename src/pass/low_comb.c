@@ -80,8 +80,7 @@ static void across_warps(Comb *c, const IrType *rt, IrValue ***acc, uint32_t reg
       free ? ir_cmp(&l->b, CMP_eq, low_bin(l, OP_and, l->tid, low_i32(l, free)), low_i32(l, 0)) : NULL;
   const uint32_t copies = low_copies(tile->layout);
   LowBuf *bufs = arena_array(l->arena, LowBuf, c->n);
-  int64_t end = 0;
-  for (uint32_t i = 0; i < c->n; i++) bufs[i] = low_scratch(l, acc[i][0]->type, elems << parts, end, &end);
+  for (uint32_t i = 0; i < c->n; i++) bufs[i] = low_scratch(l, acc[i][0]->type, elems << parts);
   low_barrier(l);
   for (uint32_t r = 0; r < regs; r++) {
     if (r & copies) continue;

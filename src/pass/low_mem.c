@@ -9,21 +9,14 @@
 #include <string.h>
 
 // ---- scratch in block memory --------------------------------------------------------------------------------------------------
-LowBuf low_scratch(Low *l, const IrType *elem, int64_t n, int64_t offset, int64_t *end) {
+LowBuf low_scratch(Low *l, const IrType *elem, int64_t n) {
   const bool is_ptr = ir_type_is_ptr(elem), as_int = is_ptr || elem->dtype == IR_i1;
   const IrDtype d = is_ptr ? IR_i64 : elem->dtype == IR_i1 ? IR_i8 : elem->dtype;
   const int32_t count = (int32_t)n;
-  const IrType *t = ir_type_memdesc(l->ctx, d, SPACE_shared, 1, &count, 0);
-  const IrBuilder keep = l->b;
-  l->b = ir_builder_before(l->entry);
-  IrOp *alloc = ir_build(&l->b, OP_mem_alloc, 0, NULL, 1, &t, 0);
-  ir_set_attr_i(alloc, ATTR_offset, l->user_bytes + offset);
-  l->b = keep;
-  IrValue *mem = ir_result(alloc, 0);
-  const IrType *pt = ir_type_ptr(l->ctx, d, SPACE_shared, LEVEL_thread);
-  IrOp *p = ir_build(&l->b, OP_mem_ptr, 1, &mem, 1, &pt, 0);
-  *end = offset + (int64_t)bits_round_up((uint64_t)n * ir_dtypes[d].bytes, 128);
-  return (LowBuf){ir_result(p, 0), elem, as_int, NULL};
+  const IrType *t = ir_type_memdesc(l->ctx, d, SPACE_shared, 1, &count, 0),
+               *pt = ir_type_ptr(l->ctx, d, SPACE_shared, LEVEL_thread);
+  IrValue *mem = ir_result(ir_build(&l->b, OP_mem_alloc, 0, NULL, 1, &t, 0), 0);
+  return (LowBuf){ir_result(ir_build(&l->b, OP_mem_ptr, 1, &mem, 1, &pt, 0), 0), elem, as_int, NULL};
 }
 
 static const IrType *stored(Low *l, const LowBuf *b) {
@@ -175,8 +168,8 @@ static bool only_registers(const IrLayout *from, const IrLayout *to, uint32_t *o
 }
 
 // Scratch for a tile on its way from one layout to another, in the order that the second is fetched best from.
-static LowBuf scratch_between(Low *l, const IrType *from, const IrType *to, int64_t offset, int64_t *end) {
-  LowBuf b = low_scratch(l, low_elem(l, from), ir_type_elems(from), offset, end);
+static LowBuf scratch_between(Low *l, const IrType *from, const IrType *to) {
+  LowBuf b = low_scratch(l, low_elem(l, from), ir_type_elems(from));
   pass_remark(l->pass, l->b.loc,
               "this value goes from one layout to another through %lld bytes of block memory",
               (long long)ir_type_elems(from) * ir_dtypes[b.ptr->type->dtype].bytes);
@@ -199,8 +192,7 @@ void low_move(Low *l, const IrType *from, IrValue **regs, const IrType *to, IrVa
     return;
   }
   if (low_move_lanes(l, from, regs, to, out)) return;
-  int64_t end;
-  const LowBuf b = scratch_between(l, from, to, 0, &end);
+  const LowBuf b = scratch_between(l, from, to);
   low_barrier(l);
   low_spill(l, &b, from, regs);
   low_barrier(l);
@@ -226,9 +218,8 @@ void low_move_together(Low *l, IrOp *const *all, uint32_t nall) {
       relayouts[n++] = all[i];
   }
   if (!n) return;
-  int64_t end = 0;
   for (uint32_t i = 0; i < n; i++)
-    bufs[i] = scratch_between(l, ir_operand(relayouts[i], 0)->type, relayouts[i]->results[0].type, end, &end);
+    bufs[i] = scratch_between(l, ir_operand(relayouts[i], 0)->type, relayouts[i]->results[0].type);
   low_barrier(l);
   for (uint32_t i = 0; i < n; i++) {
     IrValue *from = ir_operand(relayouts[i], 0);
@@ -328,8 +319,7 @@ static void low_tile_atomic(Low *l, IrOp *op) {
   IrValue *holder = low_holder(l, t->layout);
   if (cas && holder) { // without a mask of its own: under an if, the result through block memory
     const bool used = op->results[0].uses != NULL;
-    int64_t end;
-    const LowBuf b = low_scratch(l, elem, ir_type_elems(t), 0, &end);
+    const LowBuf b = low_scratch(l, elem, ir_type_elems(t));
     low_barrier(l);
     const IrBuilder keep = l->b;
     low_if(l, holder, &l->b);
@@ -355,8 +345,7 @@ static void low_tile_atomic(Low *l, IrOp *op) {
   }
   low_fill_copies(t->layout, out);
   if (holder && op->results[0].uses) { // those that did not act get the old values too
-    int64_t end;
-    const LowBuf b = low_scratch(l, elem, ir_type_elems(t), 0, &end);
+    const LowBuf b = low_scratch(l, elem, ir_type_elems(t));
     low_barrier(l);
     low_spill(l, &b, t, out);
     low_barrier(l);
@@ -373,9 +362,9 @@ static bool note_access(IrOp *op, void *user) {
   const IrEffects e = ir_op_effects(op);
   if (op->nregions || !((e.reads | e.writes) & (RES_GLOBAL | RES_SYMM))) return true;
   const IrValue *p = ir_operand(op, 0);
-  const uint64_t roots = p && ir_type_is_ptr(p->type) && !(e.async_writes | e.async_reads)
-                             ? pass_roots(l->roots, p)
-                             : PASS_ROOT_UNKNOWN;
+  const bool known =
+      p && (p->type->kind == IR_DESC || (ir_type_is_ptr(p->type) && !(e.async_writes | e.async_reads)));
+  const uint64_t roots = known ? pass_roots(l->roots, p) : PASS_ROOT_UNKNOWN;
   vec_push(l->arena, &l->accesses, ((LowAccess){op, roots, (e.writes & (RES_GLOBAL | RES_SYMM)) != 0}));
   return true;
 }
@@ -396,13 +385,33 @@ static bool conflicts(Low *l, const IrOp *op) {
   return false;
 }
 
-// Thread 0 does it; the result, if anyone wants it, goes round.
+// Thread 0 does it; the result, if anyone wants it, goes round: through block memory, in a single warp by a shuffle.
 static void once(Low *l, IrOp *op) {
   const bool result = op->nresults && op->results[0].uses;
   const IrType *t = op->nresults ? ir_type_with_level(l->ctx, op->results[0].type, LEVEL_thread) : NULL;
   IrValue *ops[3] = {0};
   for (uint32_t i = 0; i < op->noperands; i++) ops[i] = low_thread(l, ir_operand(op, i));
   IrValue *first = ir_cmp(&l->b, CMP_eq, l->tid, low_i32(l, 0));
+  if (l->m->num_warps > 1) {
+    const LowBuf buf = result ? low_scratch(l, t, 1) : (LowBuf){0};
+    const IrBuilder keep = l->b;
+    IrValue *zero = low_i32(l, 0);
+    if (result) low_barrier(l);
+    low_if(l, first, &l->b);
+    IrOp *made = ir_build(&l->b, op->kind, op->noperands, ops, op->nresults, &t, 0);
+    copy_access(made, op);
+    if (result) low_put(l, &buf, zero, ir_result(made, 0), NULL);
+    l->b = keep;
+    if (result) {
+      low_barrier(l);
+      IrValue *v = low_get(l, &buf, zero);
+      IrOp *all = ir_build(&l->b, OP_from_thread, 1, &v, 1, &op->results[0].type, 0);
+      ir_set_attr_i(all, ATTR_uniform, 1);
+      ir_replace_uses(ir_result(op, 0), ir_result(all, 0));
+    }
+    ir_erase(op);
+    return;
+  }
   IrOp *cond = ir_build(&l->b, OP_if, 1, &first, result, &t, 2);
   IrBuilder then = ir_builder_at_end(cond->regions[0]), other = ir_builder_at_end(cond->regions[1]);
   then.loc = other.loc = op->loc;
@@ -426,7 +435,8 @@ static bool in_ring(const IrValue *mem) { return mem->def && mem->def->kind == O
 LowBuf low_program_buffer(Low *l, IrValue *mem, const IrType *elem) {
   const IrType *pt = ir_type_ptr(l->ctx, mem->type->dtype, SPACE_shared, LEVEL_thread);
   IrValue *whole = in_ring(mem) ? ir_operand(mem->def, 0) : mem;
-  LowBuf b = {ir_result(ir_build(&l->b, OP_mem_ptr, 1, &whole, 1, &pt, 0), 0), elem, false, mem->type->layout};
+  LowBuf b = {ir_result(ir_build(&l->b, OP_mem_ptr, 1, &whole, 1, &pt, 0), 0), elem, false,
+              mem->type->layout};
   if (whole != mem) {
     IrValue *stage = low_thread(l, ir_operand(mem->def, 1));
     b.ptr = ir_ptr_add(&l->b, b.ptr, low_bin(l, OP_mul, stage, low_i32(l, ir_type_elems(mem->type))));
@@ -479,15 +489,7 @@ bool low_memory(Low *l, IrOp *op) {
     return true;
   }
   case OP_copy_async: low_copy(l, op); return true;
-  case OP_async_wait: {
-    IrOp *wait = ir_build(&l->b, OP_copy_wait, 0, NULL, 0, NULL, 0);
-    ir_set_attr_i(wait, ATTR_pending, ir_attr_i(op, ATTR_pending));
-    vec_push(l->arena, &l->dead, op);
-    return true;
-  }
-  case OP_mem_view:
-    vec_push(l->arena, &l->dead, op); // its users address the ring themselves
-    return true;
+  case OP_mem_view: return true; // users of it in this stage, or none: others address the ring themselves
   case OP_mem_store: {
     IrValue *v = ir_operand(op, 1);
     const LowBuf b = low_program_buffer(l, ir_operand(op, 0), low_elem(l, v->type));
@@ -498,17 +500,21 @@ bool low_memory(Low *l, IrOp *op) {
     vec_push(l->arena, &l->dead, op);
     return true;
   }
-  default: return false;
+  default: return low_async(l, op);
   }
+  // A release covers what all threads did before, an acquire holds for all of them.
+  const IrOrder order = (IrOrder)ir_attr_i(op, ATTR_order);
+  const bool release = order >= ORDER_release, acquire = order == ORDER_acquire || order > ORDER_release;
   if (p->type->kind == IR_TILE) {
     // Program order holds through memory: what other threads of the block wrote before is seen, and not overtaken.
-    if (conflicts(l, op)) low_barrier(l);
+    if (conflicts(l, op) || release) low_barrier(l);
     if (op->kind == OP_load)
       low_tile_load(l, op);
     else if (op->kind == OP_store)
       low_tile_store(l, op);
     else
       low_tile_atomic(l, op);
+    if (acquire) low_barrier(l);
     vec_push(l->arena, &l->dead, op);
     return true;
   }
@@ -516,7 +522,8 @@ bool low_memory(Low *l, IrOp *op) {
   const bool meets = conflicts(l, op);
   if (op->kind == OP_load && !meets && !ir_attr_i(op, ATTR_order) && !ir_attr_i(op, ATTR_volatile))
     return true; // everyone may do it
-  if (meets) low_barrier(l);
+  if (meets || release) low_barrier(l);
   once(l, op);
+  if (acquire) low_barrier(l);
   return true;
 }

@@ -351,7 +351,8 @@ static void pipeline(Loop *lp) {
     const IrType *mt = ring_type(lp, &lp->feeds.data[i]);
     lp->feeds.data[i].buffer = ir_result(ir_build(&b, OP_mem_alloc, 0, NULL, 1, &mt, 0), 0);
   }
-  ir_build(&b, OP_barrier, 0, NULL, 0, NULL, 0); // of what the buffers held before
+  ir_set_attr_i(ir_build(&b, OP_barrier, 0, NULL, 0, NULL, 0), ATTR_made,
+                1); // of what the buffers held before
   for (int k = 0; k < lp->lead; k++) copies(lp, b, k, true, ir_const_i(&b, i32, k));
   b = lp->body->first ? ir_builder_before(lp->body->first) : ir_builder_at_end(lp->body);
   b.loc = lp->op->loc;

@@ -1,12 +1,12 @@
-"""Every single-device kernel of the library on the interpreter, in the stage that GPUs run and on the CPU target, against NumPy, and the
-first against the last.
+"""Every single-device kernel of the library on the interpreter, in the stage that GPUs run (under the checker, which
+would find a missing barrier) and on the CPU target, against NumPy, and the first against the last.
 Ragged shapes included. TIMEOUT: 600"""
 import numpy as np
 
 from _ditron import KERNELS, below, bf16, case, finish, rel_err, run_kernel
 
 rng = np.random.default_rng(7)
-MODES = {"interp": ["--interp"], "lowered": ["--stage", "lowered"], "cpu": []}
+MODES = {"interp": ["--interp"], "lowered": ["--stage", "lowered", "--check"], "cpu": []}
 
 
 def cdiv(a, b):

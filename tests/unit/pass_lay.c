@@ -5,8 +5,12 @@
 
 #include "pass_place_cases.h"
 
-static const char *const stages[] = {"lay", "lay,pipe,cse,dce", "lay,low", "lay,pipe,low",
-                                     "fold,cse,licm,strength,fold,dce,lay,cse,dce,low,cse,licm,dce"};
+static const char *const stages[] = {"lay",
+                                     "lay,pipe,cse,dce",
+                                     "lay,low",
+                                     "lay,pipe,low",
+                                     "fold,cse,licm,strength,fold,dce,lay,cse,dce,low,cse,licm,dce",
+                                     "lay,cse,dce,pipe,cse,dce,low,cse,licm,dce,alloc,sync"};
 
 static void check_case(const Case *c, int warps) {
   Arena a;
