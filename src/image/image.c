@@ -97,6 +97,7 @@ static void put_variant(ImageWriter *w, const ImageVariant *v) {
   image_put_u64(w, v->workspace_bytes);
   image_put_u32(w, v->wait);
   image_put_u8(w, v->has_waits);
+  image_put_u8(w, v->early);
   image_put_u32(w, v->nmaps);
   for (uint32_t i = 0; i < v->nmaps; i++) image_put_map(w, &v->maps[i]);
 }
@@ -119,6 +120,7 @@ static void get_variant(ImageReader *r, ImageVariant *v) {
   v->workspace_bytes = image_get_u64(r);
   v->wait = (ImageWait)image_get_below(r, IMAGE_WAIT_MUTUAL + 1, "a kernel is of an unknown wait class");
   v->has_waits = image_get_bool(r);
+  v->early = image_get_bool(r);
   v->nmaps = image_get_count(r, IMAGE_MAP_MIN);
   if (v->nmaps > IMAGE_MAPS_MAX) image_bad(r, TOO_MANY_MAPS);
   if (r->bad) return;

@@ -9,7 +9,7 @@
 
 #include "base/base.h"
 
-#define IMAGE_ABI 4u
+#define IMAGE_ABI 5u
 
 // ---- 1. launch ABI -----------------------------------------------------------------------------------------------
 // Peers' views of one collective allocation or registered buffer. symm_at(p, r) = p - base + peer_base[r].
@@ -245,6 +245,8 @@ typedef struct ImageVariant {
   uint32_t shared_bytes, registers, local_bytes, spill_bytes, cluster[3];
   uint64_t workspace_bytes; // global memory of one instance
   ImageWait wait;
+  // GPU: may start before what stands in front of it in its stream has ended; it waits for that itself, before it accesses memory.
+  bool early;
   bool has_waits; // any wait, barrier across warps or team barrier inside: instances need fibers
   ImageMap *maps; // GPU: in the order of the hidden parameters
   uint32_t nmaps;

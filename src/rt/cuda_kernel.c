@@ -21,7 +21,7 @@ enum {
 typedef struct CudaFunction {
   CuFunction function;
   CuLaunch launch; // all but grid and stream
-  CuAttribute cluster;
+  CuAttribute attributes[2];
   CudaMaps *maps; // NULL: none
 } CudaFunction;
 
@@ -277,11 +277,16 @@ static Status load_variant(RtKernel *k, CudaKernel *ck, uint32_t i, RtError *e) 
   if (s == CU_NOT_FOUND) return rt_fail(e, ST_CORRUPT, "the image's code has no entry '%.100s'", v->entry);
   if (s != CU_OK) return rt_cuda_check(k->rank, s, e, "looking for kernel '%s'", k->info->name);
   f->launch = (CuLaunch){.block = {v->num_warps * v->lanes, 1, 1}, .shared_bytes = v->shared_bytes};
+  f->launch.attributes = f->attributes;
   if (cluster_blocks(v) > 1) {
-    f->cluster.id = CU_LAUNCH_CLUSTER;
-    memcpy(f->cluster.value.cluster, v->cluster, sizeof f->cluster.value.cluster);
-    f->launch.attributes = &f->cluster;
-    f->launch.nattributes = 1;
+    CuAttribute *a = &f->attributes[f->launch.nattributes++];
+    a->id = CU_LAUNCH_CLUSTER;
+    memcpy(a->value.cluster, v->cluster, sizeof a->value.cluster);
+  }
+  if (v->early) {
+    CuAttribute *a = &f->attributes[f->launch.nattributes++];
+    a->id = CU_LAUNCH_EARLY;
+    a->value.allowed = 1;
   }
   const Status st = v->nmaps ? rt_cuda_maps_open(k, v, &f->maps, e) : ST_OK;
   return st == ST_OK ? prepare(k, v, f, e) : st;

@@ -86,10 +86,11 @@ typedef struct CuAttribute { // CUlaunchAttribute
   char pad[4];
   union {
     unsigned cluster[3];
+    int allowed;
     char bytes[64];
   } value;
 } CuAttribute;
-enum { CU_LAUNCH_CLUSTER = 4 };
+enum { CU_LAUNCH_CLUSTER = 4, CU_LAUNCH_EARLY = 6 }; // programmatic stream serialization
 typedef struct CuLaunch { // CUlaunchConfig
   unsigned grid[3], block[3], shared_bytes;
   CuStream stream;

@@ -207,6 +207,8 @@ static void lower_partitions(Lower *l, const IrOp *op) {
                *regs = ir_attr(op, ATTR_regs);
   if (s->part) lower_fail(l, op, ST_UNSUPPORTED, "partitions inside a partition");
   if (op->nregions > 15 || !first || !warps) lower_fail(l, op, ST_UNSUPPORTED, "%u partitions", op->nregions);
+  // all that accesses memory is in the partitions: here the kernel in front must have ended (ImageVariant.early)
+  if (l->ir->extra_warps) lower_intrinsic(l, "llvm.nvvm.griddepcontrol.wait", NULL, 0, NULL, 0);
   const NvptxState outer = *s;
   const V warp = nvptx_shfl(l, "idx", lower_lshr(l, s->tid, 5), u32(l, 0));
   const LLVMBasicBlockRef join = lower_new_block(l, "together");
