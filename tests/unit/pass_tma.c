@@ -168,36 +168,36 @@ static void test_ring(void **state) {
 }
 
 // What a kernel gets wrong is found at each stage: bytes that never come, a wait for another phase.
-static void test_mistakes(void **state) {
-  (void)state;
+static void check_mistakes(const char *names) {
   static uint16_t x[32 * 32];
   static float y[32 * 32];
-  for (size_t s = 0; s < DT_COUNTOF(stages); s++) {
-    Arena a;
-    TEST_ARENA(a);
-    const char *text = with(&a, with(&a, sums, "PAD", "zero"), "STORE", "");
-    const InterpArg args[] = {{.p = x}, {.p = y}, {.i = 32}, {.i = 32}, {.i = 32}, {.i = 1}};
-    Run r;
-    at_stage(&r, with(&a, text, "%bytes = const {value=1024}", "%bytes = const {value=1040}"), stages[s],
-             false);
-    run_memory(&r, x, sizeof x, "x", 0, -1);
-    run_memory(&r, y, sizeof y, "y", 0, -1);
-    run_launch(&r, 0, "k", 1, args);
-    interp_run(&r.config, &r.result);
-    if (r.result.status != ST_DEADLINE) fail_msg("%s: too many bytes: %s", stages[s], run_findings(&r));
-    run_close(&r);
-    // waits for the phase before, which is over
-    at_stage(&r, with(&a, text, "mbarrier_wait %full, %st, %ph", "mbarrier_wait %full, %st, %one"), stages[s],
-             false);
-    run_memory(&r, x, sizeof x, "x", 0, -1);
-    run_memory(&r, y, sizeof y, "y", 0, -1);
-    run_launch(&r, 0, "k", 1, args);
-    r.config.check = true;
-    interp_run(&r.config, &r.result);
-    if (r.result.status != ST_RACE) fail_msg("%s: another phase: %s", stages[s], run_findings(&r));
-    run_close(&r);
-    arena_free(&a);
-  }
+  Arena a;
+  TEST_ARENA(a);
+  const char *text = with(&a, with(&a, sums, "PAD", "zero"), "STORE", "");
+  const InterpArg args[] = {{.p = x}, {.p = y}, {.i = 32}, {.i = 32}, {.i = 32}, {.i = 1}};
+  Run r;
+  at_stage(&r, with(&a, text, "%bytes = const {value=1024}", "%bytes = const {value=1040}"), names, false);
+  run_memory(&r, x, sizeof x, "x", 0, -1);
+  run_memory(&r, y, sizeof y, "y", 0, -1);
+  run_launch(&r, 0, "k", 1, args);
+  interp_run(&r.config, &r.result);
+  if (r.result.status != ST_DEADLINE) fail_msg("%s: too many bytes: %s", names, run_findings(&r));
+  run_close(&r);
+  // waits for the phase before, which is over
+  at_stage(&r, with(&a, text, "mbarrier_wait %full, %st, %ph", "mbarrier_wait %full, %st, %one"), names,
+           false);
+  run_memory(&r, x, sizeof x, "x", 0, -1);
+  run_memory(&r, y, sizeof y, "y", 0, -1);
+  run_launch(&r, 0, "k", 1, args);
+  r.config.check = true;
+  interp_run(&r.config, &r.result);
+  if (r.result.status != ST_RACE) fail_msg("%s: another phase: %s", names, run_findings(&r));
+  run_close(&r);
+  arena_free(&a);
+}
+static void test_mistakes(void **state) {
+  (void)state;
+  for (size_t s = 0; s < DT_COUNTOF(stages); s++) check_mistakes(stages[s]);
 }
 
 // ---- what lowering adds ---------------------------------------------------------------------------------------------------------
