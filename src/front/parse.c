@@ -145,13 +145,15 @@ static Node *first_by_field(Conv *c, const Kids *k, TsField f) {
   return kid ? conv_expr(c, kid->ts) : NULL;
 }
 
-// The grammar binds a star closer than anything: *a.b is (*a).b to it. Here it goes around n, whose first part it is.
+// The grammar binds a star closer than anything: *a.b is (*a).b to it. Here it goes around n, whose first part it is. Its op
+// says that n is more than tuples and lists take: a comparison, a condition, `and` or `or`.
 static Node *star_outside(Node *n) {
-  Node *star = n->a;
-  if (!star || star->kind != AST_Star) return n;
-  n->a = star->a;
-  n->loc.col = n->a->loc.col;
+  Node **first = n->kind == AST_IfExp ? &n->b : &n->a, *star = *first;
+  if (!star || star->kind != AST_Star || !star->a) return n;
+  *first = star->a;
+  n->loc.col = star->a->loc.col;
   star->loc.end_col = n->loc.end_col;
+  star->op |= n->kind == AST_Compare || n->kind == AST_BoolOp || n->kind == AST_IfExp;
   star->a = star_outside(n);
   return star;
 }
@@ -178,6 +180,10 @@ static Node *conv_int(Conv *c, TSNode ts) {
     i = 2;
   }
   Node *n = node_new(c, AST_Int, ts);
+  if (s->s[s->len - 1] == '_') not_python(c, ts, "a number ends with '_'");
+  if (!i && s->len > 1 && s->s[0] == '0' && strspn(s->s, "0123456789_") == s->len &&
+      strspn(s->s, "0_") < s->len)
+    not_python(c, ts, "a number begins with 0; octal ones begin with 0o");
   for (; i < s->len; i++) {
     const char ch = s->s[i];
     if (ch == '_') continue;
@@ -298,6 +304,8 @@ static Node *conv_interpolation(Conv *c, TSNode ts) {
   if (!n->a) return node_other(c, ts, "an f-string field without a value");
   const Kid *conv = kid_by_field(&k, TF_type_conversion);
   if (conv) n->op = (uint8_t)c->text[ts_node_start_byte(conv->ts) + 1];
+  if (conv && (!strchr("sra", n->op) || ts_node_end_byte(conv->ts) - ts_node_start_byte(conv->ts) != 2))
+    not_python(c, conv->ts, "a conversion in an f-string is !s, !r or !a");
   const Kid *spec = kid_by_field(&k, TF_format_specifier);
   if (spec) {
     const uint32_t b = ts_node_start_byte(spec->ts) + 1, e = ts_node_end_byte(spec->ts); // past the colon
@@ -319,11 +327,16 @@ static bool conv_string_into(Conv *c, TSNode ts, Node *parts) {
     const Kid *kid = &k.v.data[i];
     const uint32_t b = ts_node_start_byte(kid->ts), e = ts_node_end_byte(kid->ts);
     if (kid->kind == TS_string_start) {
+      bool bytes = false, old = false;
       for (uint32_t p = b; p < e; p++) {
-        if (c->text[p] == 'b' || c->text[p] == 'B') return false;
+        bytes |= c->text[p] == 'b' || c->text[p] == 'B';
+        old |= c->text[p] == 'u' || c->text[p] == 'U';
         raw |= c->text[p] == 'r' || c->text[p] == 'R';
         format |= c->text[p] == 'f' || c->text[p] == 'F';
       }
+      if ((old && (raw || format || bytes)) || (bytes && format))
+        not_python(c, kid->ts, "letters in front of a string that do not go together");
+      if (bytes) return false;
       at = e;
     } else if (kid->kind == TS_interpolation) {
       put_string_part(c, &text, at, b, raw, format);
@@ -352,7 +365,10 @@ static Node *conv_string(Conv *c, TSNode ts, bool concatenated) {
   bool ok = true;
   if (concatenated) {
     const Kids k = kids_of(c, ts);
-    for (uint32_t i = 0; i < k.v.len && ok; i++) ok = conv_string_into(c, k.v.data[i].ts, parts);
+    uint32_t bytes = 0;
+    for (uint32_t i = 0; i < k.v.len; i++) bytes += !conv_string_into(c, k.v.data[i].ts, parts);
+    if (bytes && bytes < k.v.len) not_python(c, ts, "bytes and text side by side");
+    ok = !bytes;
   } else {
     ok = conv_string_into(c, ts, parts);
   }
@@ -382,7 +398,8 @@ static Node *conv_compare(Conv *c, TSNode ts) {
   for (uint32_t i = 0; i < k.v.len; i++) {
     const Kid *kid = &k.v.data[i];
     if (kid->field == TF_operators || !kid->named) {
-      op = text_is(c, kid->ts, "<>") ? AOP_Ne : -1;
+      if (text_is(c, kid->ts, "<>")) not_python(c, kid->ts, "'<>' is written '!='");
+      op = -1;
       for (int o = AOP_Eq; o <= AOP_NotIn && op < 0; o++)
         if (text_is(c, kid->ts, ast_op_text((AstOp)o))) op = o;
       // `is  not` and `not  in` may be spelled with any white space
@@ -401,11 +418,19 @@ static Node *conv_compare(Conv *c, TSNode ts) {
       vec_push(c->a, &n->list, more);
     }
   }
-  return n ? n : node_other(c, ts, "a comparison");
+  return n ? star_outside(n) : node_other(c, ts, "a comparison");
+}
+
+static void check_keyword(Conv *c, const NodeVec *kwargs, const Node *kw, TSNode ts) {
+  for (uint32_t i = 0; kw->name && i < kwargs->len; i++)
+    if (kwargs->data[i]->name == kw->name)
+      not_python(c, ts, arena_printf(c->a, "the argument '%s' is given twice", kw->name->s));
 }
 
 static void conv_args(Conv *c, TSNode ts, NodeVec *args, NodeVec *kwargs) {
   const Kids k = kids_of(c, ts);
+  bool splat = false; // a ** came
+  if (k.v.len > 1 && text_is(c, k.v.data[1].ts, ",")) not_python(c, k.v.data[1].ts, "an argument is missing");
   for (uint32_t i = 0; i < k.v.len; i++) {
     const Kid *kid = &k.v.data[i];
     if (!kid->named) continue;
@@ -415,6 +440,7 @@ static void conv_args(Conv *c, TSNode ts, NodeVec *args, NodeVec *kwargs) {
       Node *kw = node_new(c, AST_Keyword, kid->ts);
       kw->name = name ? text_of(c, name->ts) : NULL;
       kw->a = expr_by_field(c, &kk, TF_value);
+      check_keyword(c, kwargs, kw, kid->ts);
       vec_push(c->a, kwargs, kw);
     } else if (kid->kind == TS_dictionary_splat) {
       const Kids kk = kids_of(c, kid->ts);
@@ -423,8 +449,12 @@ static void conv_args(Conv *c, TSNode ts, NodeVec *args, NodeVec *kwargs) {
       Node *kw = node_new(c, AST_Keyword, kid->ts);
       kw->a = v.len ? v.data[0] : node_other(c, kid->ts, "an empty **");
       vec_push(c->a, kwargs, kw);
+      splat = true;
     } else {
-      vec_push(c->a, args, conv_expr(c, kid->ts));
+      Node *x = conv_expr(c, kid->ts);
+      if (splat || (kwargs->len && x->kind != AST_Star))
+        not_python(c, kid->ts, "an argument by position comes after arguments by name");
+      vec_push(c->a, args, x);
     }
   }
 }
@@ -500,6 +530,9 @@ static Node *conv_list_comp(Conv *c, TSNode ts) {
     if (kid->kind != TS_for_in_clause && kid->kind != TS_if_clause) continue;
     const Kids kk = kids_of(c, kid->ts);
     Node *cl = node_new(c, kid->kind == TS_for_in_clause ? AST_CompFor : AST_CompIf, kid->ts);
+    for (uint32_t j = 0; j < kk.v.len; j++)
+      if (kid->kind == TS_for_in_clause && text_is(c, kk.v.data[j].ts, ","))
+        not_python(c, kk.v.data[j].ts, "put brackets around what is gone through");
     if (kid->kind == TS_for_in_clause) {
       cl->a = expr_by_field(c, &kk, TF_left);
       cl->b = expr_by_field(c, &kk, TF_right);
@@ -527,6 +560,25 @@ static Node *conv_first(Conv *c, TSNode ts, const char *what) {
   return node_other(c, ts, what);
 }
 
+// `x := y` without brackets of its own stands in conditions, arguments and items only.
+static void check_named_place(Conv *c, TSNode ts) {
+  switch (kind_of(c, ts_node_parent(ts))) {
+  case TS_expression_statement:
+  case TS_keyword_argument:
+  case TS_assignment:
+  case TS_augmented_assignment:
+  case TS_return_statement:
+  case TS_assert_statement:
+  case TS_lambda:
+  case TS_conditional_expression:
+  case TS_if_clause:
+  case TS_default_parameter:
+  case TS_typed_default_parameter:
+  case TS_expression_list: not_python(c, ts, "put brackets around an assignment with ':='"); break;
+  default: break;
+  }
+}
+
 static Node *conv_expr_inner(Conv *c, TSNode ts) {
   const TsKind kind = kind_of(c, ts);
   switch (kind) {
@@ -547,15 +599,32 @@ static Node *conv_expr_inner(Conv *c, TSNode ts) {
   }
   case TS_none: return node_new(c, AST_None, ts);
   case TS_ellipsis: return node_new(c, AST_Ellipsis, ts);
-  case TS_tuple:
-  case TS_tuple_pattern:
+  case TS_tuple_pattern: { // (x) = ...: only a comma makes a tuple
+    const Kids k = kids_of(c, ts);
+    return k.v.len == 3 && k.v.data[1].named && k.v.data[1].kind != TS_list_splat_pattern
+               ? conv_expr(c, k.v.data[1].ts)
+               : conv_items(c, ts, AST_Tuple);
+  }
+  case TS_tuple: {
+    Node *n = conv_items(c, ts, AST_Tuple);
+    if (n->list.len == 1 && n->list.data[0]->kind == AST_Star && c->text[ts_node_end_byte(ts) - 1] == ')' &&
+        kids_of(c, ts).v.len == 3)
+      not_python(c, ts, "nothing can be unpacked here");
+    return n;
+  }
   case TS_expression_list:
   case TS_pattern_list: return conv_items(c, ts, AST_Tuple);
   case TS_list:
   case TS_list_pattern: return conv_items(c, ts, AST_List);
   case TS_dictionary: return conv_dict(c, ts);
-  case TS_parenthesized_expression:
   case TS_parenthesized_list_splat:
+    not_python(c, ts, "nothing can be unpacked here");
+    return node_other(c, ts, "a star in brackets");
+  case TS_parenthesized_expression: {
+    Node *n = conv_first(c, ts, "an empty expression");
+    if (n->kind == AST_Star) not_python(c, ts, "nothing can be unpacked here");
+    return n;
+  }
   case TS_type:
   case TS_as_pattern_target: return conv_first(c, ts, "an empty expression");
   case TS_list_splat:
@@ -607,7 +676,7 @@ static Node *conv_expr_inner(Conv *c, TSNode ts) {
     if (v.len != 3) return node_other(c, ts, "a conditional expression");
     Node *n = node_new(c, AST_IfExp, ts);
     n->b = v.data[0], n->a = v.data[1], n->c = v.data[2];
-    return n;
+    return star_outside(n);
   }
   case TS_lambda: {
     const Kids k = kids_of(c, ts);
@@ -619,6 +688,7 @@ static Node *conv_expr_inner(Conv *c, TSNode ts) {
   }
   case TS_named_expression: {
     const Kids k = kids_of(c, ts);
+    check_named_place(c, ts);
     const Kid *name = kid_by_field(&k, TF_name);
     Node *n = node_new(c, AST_Named, ts);
     n->name = name ? text_of(c, name->ts) : NULL;
@@ -633,9 +703,14 @@ static Node *conv_expr_inner(Conv *c, TSNode ts) {
   case TS_await: return node_other(c, ts, "await");
   case TS_yield: return node_other(c, ts, "yield");
   case TS_as_pattern: return node_other(c, ts, "an `as` pattern");
-  case TS_assignment: return node_other(c, ts, "an assignment inside an expression");
-  default: return node_other(c, ts, arena_printf(c->a, "'%s'", ts_node_type(ts)));
+  case TS_assignment:
+  case TS_augmented_assignment: not_python(c, ts, "an assignment inside an expression"); break;
+  case TS_dictionary_splat:
+  case TS_dictionary_splat_pattern: not_python(c, ts, "** unpacks into calls and dictionaries only"); break;
+  default: break;
   }
+  if (!strcmp(ts_node_type(ts), "splat_type")) not_python(c, ts, "nothing can be unpacked here");
+  return node_other(c, ts, arena_printf(c->a, "'%s'", ts_node_type(ts)));
 }
 
 // One more level of nesting; false (with the error reported once) where there are too many.
@@ -666,7 +741,7 @@ static Node *conv_param(Conv *c, TSNode ts, TsKind kind) {
   case TS_typed_parameter:
     for (uint32_t i = 0; i < k.v.len && !name; i++)
       if (k.v.data[i].named && k.v.data[i].field != TF_type) name = &k.v.data[i];
-    p->a = expr_by_field(c, &k, TF_type);
+    if (name && name->kind == TS_identifier) p->a = expr_by_field(c, &k, TF_type);
     break;
   case TS_default_parameter:
   case TS_typed_default_parameter:
@@ -704,14 +779,26 @@ static void check_param_name(Conv *c, Map *seen, const Node *p) {
 
 static void conv_params_into(Conv *c, TSNode ts, NodeVec *out) {
   const Kids k = kids_of(c, ts);
-  bool kwonly = false, defaults = false;
+  bool kwonly = false, defaults = false, all = false, slash = false; // behind a *; a default, a **, a / came
+  const Kid *bare = NULL;                                            // a * that no name follows yet
   Map seen;
   map_init(&seen, c->a);
   for (uint32_t i = 0; i < k.v.len; i++) {
     const Kid *kid = &k.v.data[i];
-    if (kid->kind == TS_keyword_separator) kwonly = true;
+    if (kid->kind == TS_keyword_separator) {
+      if (kwonly) not_python(c, kid->ts, "a second * among the parameters");
+      kwonly = true, bare = kid;
+    }
+    if (kid->kind == TS_positional_separator && (!out->len || kwonly || all || slash))
+      not_python(c, kid->ts, "one / follows at least one parameter and no *");
+    slash |= kid->kind == TS_positional_separator;
+    if (kid->kind == TS_tuple_pattern) not_python(c, kid->ts, "a parameter is a name, without brackets");
     if (!kid->named || kid->kind == TS_keyword_separator || kid->kind == TS_positional_separator) continue;
     Node *p = conv_param(c, kid->ts, kid->kind);
+    if (all) not_python(c, kid->ts, "a parameter follows one with **");
+    if (p->op == PARAM_STAR && kwonly) not_python(c, kid->ts, "a second * among the parameters");
+    all |= p->op == PARAM_STARSTAR;
+    if (p->op == PARAM_PLAIN) bare = NULL;
     if (kwonly && p->op == PARAM_PLAIN) p->op = PARAM_KWONLY;
     if (p->op == PARAM_STAR) kwonly = true;
     if (p->op == PARAM_PLAIN) {
@@ -722,6 +809,7 @@ static void conv_params_into(Conv *c, TSNode ts, NodeVec *out) {
     check_param_name(c, &seen, p);
     vec_push(c->a, out, p);
   }
+  if (bare) not_python(c, bare->ts, "no parameter by name follows this *");
 }
 
 static Node *conv_funcdef(Conv *c, TSNode ts) {
@@ -897,8 +985,11 @@ static Node *conv_try(Conv *c, TSNode ts) {
         kid->kind != TS_finally_clause)
       continue;
     const Kids kk = kids_of(c, kid->ts);
-    for (uint32_t j = 0; j < kk.v.len; j++)
+    for (uint32_t j = 0; j < kk.v.len; j++) {
+      if (text_is(c, kk.v.data[j].ts, ","))
+        not_python(c, kk.v.data[j].ts, "put brackets around several exceptions");
       if (kk.v.data[j].kind == TS_block) conv_block(c, kk.v.data[j].ts, &n->list2);
+    }
   }
   return n;
 }
@@ -920,7 +1011,10 @@ static Node *conv_assignment(Conv *c, TSNode ts) {
     if (right->kind != TS_assignment) break;
     const Kids kk = kids_of(c, right->ts);
     left = kid_by_field(&kk, TF_left), right = kid_by_field(&kk, TF_right);
-    if (kid_by_field(&kk, TF_type)) return node_other(c, ts, "an annotation inside a chained assignment");
+    if (kid_by_field(&kk, TF_type)) {
+      not_python(c, ts, "an annotation inside a chained assignment");
+      return node_other(c, ts, "an annotation inside a chained assignment");
+    }
   }
   if (!right) return node_other(c, ts, "an assignment without a value");
   n->a = conv_expr(c, right->ts);
@@ -965,8 +1059,24 @@ static Node *conv_leaf_stmt(Conv *c, TSNode ts, AstKind kind) { // return, asser
     return n;
   }
   n->a = v.len > 0 ? v.data[0] : NULL;
+  for (uint32_t i = 0; kind == AST_Raise && i < k.v.len; i++)
+    if (k.v.data[i].kind == TS_expression_list)
+      not_python(c, k.v.data[i].ts, "one exception is raised at a time");
   if (kind == AST_Assert) n->b = v.len > 1 ? v.data[1] : NULL;
   return n;
+}
+
+static bool is_deletable(const Node *n) {
+  if (n->kind != AST_Tuple && n->kind != AST_List)
+    return n->kind == AST_Name || n->kind == AST_Attr || n->kind == AST_Subscript || n->kind == AST_Other;
+  for (uint32_t i = 0; i < n->list.len; i++)
+    if (!is_deletable(n->list.data[i])) return false;
+  return true;
+}
+
+static Node *conv_delete(Conv *c, TSNode ts) {
+  if (!is_deletable(conv_items(c, ts, AST_Tuple)) && !c->failed) not_python(c, ts, "this cannot be deleted");
+  return node_other(c, ts, "del");
 }
 
 static Node *conv_stmt(Conv *c, TSNode ts, TsKind kind) {
@@ -1004,9 +1114,17 @@ static Node *conv_stmt(Conv *c, TSNode ts, TsKind kind) {
   case TS_future_import_statement: return node_new(c, AST_Pass, ts);
   case TS_try_statement: return conv_try(c, ts);
   case TS_nonlocal_statement: return node_other(c, ts, "nonlocal");
-  case TS_delete_statement: return node_other(c, ts, "del");
-  case TS_print_statement: return node_other(c, ts, "Python 2's print");
-  case TS_exec_statement: return node_other(c, ts, "Python 2's exec");
+  case TS_delete_statement: return conv_delete(c, ts);
+  case TS_print_statement: {
+    const Kids k = kids_of(c, ts);
+    if (k.v.len > 1 && !strcmp(ts_node_type(k.v.data[1].ts), "chevron")) // (print >> f, x)
+      return node_other(c, ts, "Python 2's print");
+    not_python(c, ts, "print is a function: print(...)");
+    return node_other(c, ts, "Python 2's print");
+  }
+  case TS_exec_statement:
+    not_python(c, ts, "exec is a function: exec(...)");
+    return node_other(c, ts, "Python 2's exec");
   case TS_match_statement: return node_other(c, ts, "match");
   case TS_type_alias_statement: return node_other(c, ts, "a type alias");
   default: return node_other(c, ts, arena_printf(c->a, "'%s'", ts_node_type(ts)));
@@ -1183,7 +1301,7 @@ static Status convert(Conv *c, TSNode root, Node **module) {
   }
   *module = node_new(c, AST_Module, root);
   conv_block(c, root, &(*module)->list);
-  return c->failed ? ST_COMPILE : ST_OK;
+  return c->failed || syntax_tree(c->d, *module) ? ST_COMPILE : ST_OK;
 }
 
 Status parse_python(Arena *a, Diags *d, Strings *strings, uint32_t file, Node **module) {

@@ -17,6 +17,8 @@ Status parse_python(Arena *a, Diags *d, Strings *strings, uint32_t file, Node **
 
 // syntax.c. Reports lines whose indentation fits no block; false: there is none.
 bool syntax_indents(Arena *a, Diags *d, uint32_t file, const char *text, size_t len);
+// strict.c. Reports what Python refuses although the grammar takes it; false: there is none.
+bool syntax_tree(Diags *d, const Node *module);
 // Reports what is wrong with text that the grammar refused, where it is one of the common mistakes; else false.
 bool syntax_explain(Arena *a, Diags *d, uint32_t file, const char *text, size_t len);
 
