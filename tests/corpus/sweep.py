@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Has the front end read every jit function of the installed kernel packages, and counts what it refuses and why.
 
-    tests/corpus/sweep.py [--build DIR] [--jobs N] [--only TEXT] [--packages A,B] [--sample N] [--most PERCENT] [--docs] ...
+    tests/corpus/sweep.py [--build DIR] [--jobs N] [--only TEXT] [--packages A,B] [--sample N] [--most PERCENT] [--triton] [--docs] ...
 
 A function counts as read when it lowers to tile IR that the reader and verifier of the IR accept, for arguments that
 sweep_guess.py thinks plausible. Where the first guess is refused, the parameters near the error are varied, within
 a fixed number of tries. A refused function that a function which was read has called with arguments of its own is read, too.
 Every try runs in a worker process under a limit of time and memory, so that a crash or a hang costs one function and
-is counted.
+is counted. --triton asks Triton about what is refused: see sweep_triton.py. On two cores all of it takes half an hour.
 """
 import argparse
 import ast
@@ -106,12 +106,13 @@ class Wrapper:
     """A kernel that makes arguments of any kind and calls the function with them."""
 
     def __init__(self, f):
-        self.f, self.params, self.args, self.lines, self.helpers = f, [], [], [], []
+        self.f, self.params, self.args, self.types, self.helpers = f, [], [], [], []
 
     def param(self, d, pointer):
         name = f"a{len(self.params)}"
         self.params.append(name)
         self.args.append((name, plain(("ptr" if pointer else "scalar", d))))
+        self.types.append("*" + d if pointer else d)
         return name
 
     def spread(self, shape):
@@ -151,23 +152,27 @@ class Wrapper:
         return (f"tl.make_block_ptr({base}, {text(dims)}, {text(strides)}, {text([0] * arg[2])}, {text(block)}, "
                 f"{text(range(arg[2] - 1, -1, -1))})") if ones is not None else ""
 
+    def source(self):
+        """The function itself, where an import does not reach it."""
+        if not self.f.nested and not self.f.hidden:
+            return ""
+        lines = self.f.text.splitlines()[self.f.line - 1:self.f.node.end_lineno]
+        cut = len(lines[0]) - len(lines[0].lstrip())
+        return "@triton.jit\n" + "\n".join(s[cut:] for s in lines) + "\n"
+
+    def entry(self, assignment, target):
+        given = [f"{p}={self.value(a)}" for p, a in assignment.items()]
+        if self.f.star:
+            given = [g.split("=", 1)[1] for g in given] + [self.param("f32", False)]
+        return ("\n".join(self.helpers) +
+                f"\n@triton.jit\ndef sweep_entry({', '.join(self.params)}):\n    {target}({', '.join(given)})\n")
+
     def text(self, assignment, inside=False):
         """inside: behind the function's own file, in place of an import of it."""
-        f = self.f
-        given = [f"{p}={self.value(a)}" for p, a in assignment.items()]
-        if f.star:
-            given = [g.split("=", 1)[1] for g in given] + [self.param("f32", False)]
-        if inside:
-            source, target = "", f.name
-        elif f.nested or f.hidden:
-            lines = f.text.splitlines()[f.line - 1:f.node.end_lineno]
-            cut = len(lines[0]) - len(lines[0].lstrip())
-            source = f"from {f.module} import *\n\n@triton.jit\n" + "\n".join(s[cut:] for s in lines) + "\n"
-            target = f.name
-        else:
-            source, target = f"from {f.module} import {f.name} as sweep_target\n", "sweep_target"
-        return ((f.text if inside else "") + f"\nimport triton\nimport triton.language as tl\n{source}\n" + "\n".join(self.helpers) +
-                f"\n@triton.jit\ndef sweep_entry({', '.join(self.params)}):\n    {target}({', '.join(given)})\n")
+        f, source = self.f, self.source()
+        entry = self.entry(assignment, f.name if inside or source else "sweep_target")
+        head = "" if inside else f"from {f.module} import *\n\n{source}" if source else f"from {f.module} import {f.name} as sweep_target\n"
+        return (f.text if inside else "") + f"\nimport triton\nimport triton.language as tl\n{head}\n{entry}"
 
 
 def attempt(lib, f, assignment, folder):
@@ -201,11 +206,12 @@ def read_errors(text):
 def search(lib, f, folder, beat, functions):
     options = guess.guesses(f)
     choice = {p: o[0] for p, o in options.items()}
-    state = {"tries": 0, "slowest": 0.0}
+    state, tried = {"tries": 0, "slowest": 0.0}, []
 
     def run(c):
         beat(c)
         state["tries"] += 1
+        tried.append(c)
         error, ir, seconds = attempt(lib, f, c, folder)
         state["slowest"] = max(state["slowest"], seconds)
         if not error:
@@ -257,7 +263,7 @@ def search(lib, f, folder, beat, functions):
             final = (c, best)
     path, line, text = final[1][0][0]
     return {"result": "refused", "args": shown(final[0]), "at": f"{relative(f, path)}:{line}", "why": text,
-            "all": [e[2] for e in final[1][0][:6]], **state}
+            "all": [e[2] for e in final[1][0][:6]], "tried": [shown(c) for c in [final[0], *tried]], **state}
 
 
 def shown(c):
@@ -358,6 +364,27 @@ class Crew:
         return None
 
 
+# ---- what Triton says ---------------------------------------------------------------------------------------------------------------
+def ask_triton(functions, results, jobs):
+    """Of each refused function, whether Triton takes any of the arguments that were tried."""
+    import sweep_triton
+    which = [i for i, r in results.items() if r["result"] == "refused"]
+    items = []
+    for i in which:
+        f, wrappers = functions[i], []
+        for args in unique(results[i]["tried"]):
+            w = Wrapper(f)
+            text = w.entry({p: ast.literal_eval(a) for p, a in args.items()}, f.name if w.source() else "sweep_target")
+            wrappers.append({"text": f"import triton\nimport triton.language as tl\n{text}", "params": list(zip(w.params, w.types)), "shown": args})
+        items.append({"module": f.module, "root": str(f.root), "name": f.name, "source": Wrapper(f).source(), "wrappers": wrappers})
+    for k, answer in sweep_triton.ask(items, jobs):
+        results[which[k]] |= answer
+
+
+def unique(items):
+    return list({json.dumps(x): x for x in items}.values())
+
+
 # ---- the report ---------------------------------------------------------------------------------------------------------------------
 def reason(text):
     """The wording of a refusal without the names, types and numbers of the case at hand."""
@@ -401,33 +428,44 @@ def version(package):
             name = d.name.split("-")[0].lower() if d.is_dir() else ""
             if name in (package, {"fla": "fla_core"}.get(package)):
                 return re.search(r"^Version: (.*)$", text.read_text(errors="replace"), re.M)[1]
-    return "?"
+    source = SOURCES / package / "_version.py"  # sources without metadata
+    found = re.search(r"^__version__ = .*?[\"']([\w.+-]+)[\"']", source.read_text(), re.M) if source.is_file() else None
+    return found[1] if found else "?"
 
 
 def group(functions, results):
-    """(per package, per reason) of what happened; reasons the most frequent first."""
-    packages, reasons = collections.OrderedDict(), collections.defaultdict(list)
+    """(per package, per reason) of what happened, and of the packages how often Triton refuses, too; reasons the most frequent first."""
+    packages, both, reasons = collections.OrderedDict(), collections.Counter(), collections.defaultdict(list)
     for i, f in enumerate(functions):
         package = os.path.relpath(f.path, f.root).split(os.sep)[0]
         packages.setdefault(package, collections.Counter())[results[i]["result"]] += 1
         if results[i]["result"] == "refused":
             reasons[reason(results[i]["why"])].append(i)
+            for name in (package, "all"):
+                both[name] += results[i].get("triton") == "refuses"
     packages["all"] = sum(packages.values(), collections.Counter())
-    return packages, sorted(reasons.items(), key=lambda x: (-len(x[1]), x[0]))
+    return packages, both, sorted(reasons.items(), key=lambda x: (-len(x[1]), x[0]))
 
 
 OUTCOMES = ("read", "refused", "crashed", "stalled")
 
 
+def verdicts(results):
+    return collections.Counter(r["triton"] for r in results.values() if "triton" in r)
+
+
 def report(functions, results):
-    packages, reasons = group(functions, results)
-    print(f"{'package':<16}{'functions':>10}" + "".join(f"{o:>9}" for o in OUTCOMES))
+    packages, both, reasons = group(functions, results)
+    asked = verdicts(results)
+    print(f"{'package':<16}{'functions':>10}" + "".join(f"{o:>9}" for o in OUTCOMES) + ("  of the refused, by Triton too" if asked else ""))
     for package, c in packages.items():
-        print(f"{package:<16}{c.total():>10}" + "".join(f"{c[o]:>9}" for o in OUTCOMES))
+        print(f"{package:<16}{c.total():>10}" + "".join(f"{c[o]:>9}" for o in OUTCOMES) + (f"{both[package]:>9}" if asked else ""))
     slow = sorted(((r["slowest"], functions[i].key()) for i, r in results.items()), reverse=True)
     total = packages["all"]
     print(f"refused: {100 * total['refused'] / max(total.total(), 1):.1f} %   over {SLOW_SECONDS:.0f} s: "
           f"{sum(s > SLOW_SECONDS for s, _ in slow)}   slowest: " + ", ".join(f"{s * 1e3:.0f} ms {k}" for s, k in slow[:3]))
+    if asked:
+        print("Triton on the refused: " + ", ".join(f"{n} {what}" for what, n in asked.most_common()))
     for why, which in reasons:
         print(f"{len(which):>6}  {why}    e.g. {functions[which[0]].key()}")
     return total
@@ -435,25 +473,33 @@ def report(functions, results):
 
 def write_docs(functions, results):
     """The section of docs/language.md between the marks of the sweep."""
-    packages, reasons = group(functions, results)
-    total, slowest = packages["all"], max(r["slowest"] for r in results.values())
+    packages, both, reasons = group(functions, results)
+    total, asked, slowest = packages["all"], verdicts(results), max(r["slowest"] for r in results.values())
     first_try = sum(r["result"] == "read" and r["tries"] == 1 for r in results.values())
     lines = ["", f"Every function decorated with `triton.jit` in these packages, {time.strftime('%Y-%m-%d')}, `make sweep`: the front "
              "end lowers it, for argument types guessed from the body and from names, to tile IR that the verifier accepts. "
              f"{first_try} of {total.total()} are read with the first guess. The slowest takes {slowest * 1e3:.0f} ms of processor time.",
-             "", "| package | functions | read | refused | crashed | no end |", "| --- | --- | --- | --- | --- | --- |"]
+             "", "| package | functions | read | refused | of these by Triton too | crashed | no end |", "| --- | --- | --- | --- | --- | --- | --- |"]
     for package, c in packages.items():
         name = "all" if package == "all" else f"{package} {version(package)}"
-        lines.append(f"| {name} | {c.total()} | " + " | ".join(str(c[o]) for o in OUTCOMES) + " |")
-    lines += ["", f"Refused: {100 * total['refused'] / max(total.total(), 1):.1f} %, by what the first diagnostic says. Where no guess "
-              "of the arguments fits, the last one's diagnostic counts, so some of these are wrong guesses.", "",
-              "| functions | diagnostic | for example |", "| --- | --- | --- |"]
+        lines.append(f"| {name} | {c.total()} | {c['read']} | {c['refused']} | {both[package] if asked else '?'} | {c['crashed']} | {c['stalled']} |")
+    percent = lambda n: f"{100 * n / max(total.total(), 1):.1f} %"  # noqa: E731
+    lines += ["", f"Refused: {percent(total['refused'])}, by what the first diagnostic says. Where no guess "
+              "of the arguments fits, the last one's diagnostic counts, so some of these are wrong guesses."]
+    if asked:
+        lines += [f"Triton {version('triton')} was asked to trace each refused function for a CUDA target, with all the arguments that "
+                  f"were tried: it refuses {asked['refuses']} of them with any, so {percent(total['refused'] - asked['refuses'])} are refused "
+                  f"here and not known to be refused there. {asked['compiles']} it takes with some; {asked['unknown']} could not be brought "
+                  "to it, as their modules ask for other hardware or packages."]
+    lines += ["", "| functions | by Triton too | diagnostic | for example |", "| --- | --- | --- | --- |"]
     rare = [i for _, which in reasons if len(which) < 3 for i in which]
+    refused_too = lambda which: sum(results[i].get("triton") == "refuses" for i in which) if asked else "?"  # noqa: E731
     for why, which in reasons:
         if len(which) >= 3:
-            lines.append(f"| {len(which)} | {why} | `{functions[which[0]].name}` of {functions[which[0]].module} |".replace("*", "\\*"))
+            lines.append(f"| {len(which)} | {refused_too(which)} | {why} | `{functions[which[0]].name}` of "
+                         f"{functions[which[0]].module} |".replace("*", "\\*"))
     if rare:
-        lines.append(f"| {len(rare)} | other texts, each of fewer than 3 functions | |")
+        lines.append(f"| {len(rare)} | {refused_too(rare)} | other texts, each of fewer than 3 functions | |")
     path = ROOT / "docs/language.md"
     old = path.read_text()
     new, n = re.subn(r"(<!-- sweep -->\n).*?(<!-- end of sweep -->)", lambda m: m[1] + "\n".join(lines) + "\n\n" + m[2], old, flags=re.S)
@@ -472,6 +518,7 @@ def main():
     o.add_argument("--sample", type=int, default=1, help="every Nth function")
     o.add_argument("--json", help="write the result of each function here, one a line")
     o.add_argument("--again", help="what was read according to this file of --json is not read again, but counted")
+    o.add_argument("--triton", action="store_true", help="ask Triton about what is refused")
     o.add_argument("--docs", action="store_true", help="renew the section of docs/language.md")
     o.add_argument("--most", type=float, default=100.0, help="fail where more than this share of functions, in percent, is refused")
     o.add_argument("--show", action="store_true", help="list what was not read, with the arguments tried last")
@@ -495,6 +542,8 @@ def main():
     log = open(o.json, "w") if o.json else None
     results = Crew(o.build, functions, o.jobs, results, log).run()
     through = read_through_callers(functions, results)
+    if o.triton:
+        ask_triton(functions, results, o.jobs)
     total = report(functions, results)
     if o.docs:
         write_docs(functions, results)
@@ -503,6 +552,8 @@ def main():
         for i, r in sorted(results.items()):
             if r["result"] != "read":
                 print(functions[i].key(), r.get("at", ""), r["why"], f"({r['tries']} tries)", r["args"])
+                if "triton" in r:
+                    print("    Triton", r["triton"], r["triton_says"])
     slow = any(r["slowest"] > SLOW_SECONDS for r in results.values())
     return 1 if total["crashed"] or total["stalled"] or slow or 100 * total["refused"] > o.most * total.total() else 0
 
