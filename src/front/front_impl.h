@@ -24,6 +24,7 @@ enum {
   FRONT_MAX_CALLS = 64,     // helpers calling helpers
   FRONT_MAX_EVAL = 1500,    // nested C calls of the evaluator
   FRONT_MAX_STEPS = 500000, // statements lowered in one compile: unrolling ends here
+  FRONT_REFUSED_TRIPS = 64, // an unrolled loop ends there where something in it is refused
   FRONT_MAX_UNROLL = 65536, // trips of one unrolled loop, items of a tuple
   FRONT_MAX_TEXT = 1 << 20, // bytes of a string
   FRONT_MAX_FILES = 64,     // imported files
@@ -292,10 +293,11 @@ struct Front {
   Vec(const Elem *) pointers;
   ModFile *files, *main;
   int nfiles, star_depth;
-  int quiet;      // errors are swallowed: module-level code of the host
-  int deciding;   // evaluating conditions of modules
-  int browsing;   // only looking: no file is opened, nothing is remembered
-  bool compiling; // what is odd is said; listing a file is silent
+  int quiet;        // errors are swallowed: module-level code of the host
+  uint32_t refused; // errors so far, those of one place each time that it is met
+  int deciding;     // evaluating conditions of modules
+  int browsing;     // only looking: no file is opened, nothing is remembered
+  bool compiling;   // what is odd is said; listing a file is silent
   Instance *instances;
   Map builtins;      // Str "module.name" to Builtin
   Map libs;          // Str to Value

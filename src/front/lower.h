@@ -24,6 +24,8 @@ static inline Cont *cont_end(Cont *k) {
   return k;
 }
 Cont *front_unroll_from(Lower *L, Unroll *u, uint32_t trip, Cont *k);
+// Names that the statements bind are worth nothing from here on: something there was refused.
+void front_poison_names(Lower *L, const NodeVec *a, const NodeVec *b);
 Cont *front_branch_to(Lower *L, Value *c, Cont *far, Cont *near, Loc loc);
 Cont *front_lower_for(Lower *L, const Node *n, Cont *rest);
 Cont *front_lower_while(Lower *L, const Node *n, Cont *rest);

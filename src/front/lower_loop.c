@@ -19,6 +19,7 @@ struct Unroll {
 Cont *front_unroll_from(Lower *L, Unroll *u, uint32_t trip, Cont *k) {
   Front *f = L->f;
   for (; trip < u->trips; trip++) {
+    const uint32_t refused = f->refused;
     env_set(f, L->env, f->s_out, f->vfalse, false);
     if (u->loop->kind == AST_While) {
       const Value *c = front_condition(L, front_eval(L, u->loop->a), u->loop->a->loc);
@@ -34,6 +35,10 @@ Cont *front_unroll_from(Lower *L, Unroll *u, uint32_t trip, Cont *k) {
     *more = (Cont){.kind = CONT_UNROLL, .unroll = u, .trip = trip, .up = k, .depth = k->depth + 1};
     Cont *p = front_lower_stmts(L, &u->loop->list, 0, more);
     if (p != more) return p;
+    if (f->refused != refused && trip >= FRONT_REFUSED_TRIPS) { // the trips that are left would say the same
+      front_poison_names(L, &u->loop->list, NULL);
+      return k;
+    }
     const Binding *b = env_find(L->env, f->s_out);
     Value *out = b && b->value ? b->value : f->vfalse;
     env_set(f, L->env, f->s_out, f->vfalse, false);

@@ -252,7 +252,7 @@ static void merge_names(Lower *L, Arms *m, Env *te, Env *ee, const AstNames *nam
   }
 }
 
-static void poison_names(Lower *L, const NodeVec *a, const NodeVec *b) {
+void front_poison_names(Lower *L, const NodeVec *a, const NodeVec *b) {
   AstNames names = {0};
   ast_bound_names(L->f->a, a, &names);
   if (b) ast_bound_names(L->f->a, b, &names);
@@ -329,7 +329,7 @@ static Cont *branch(Lower *L, Value *c, const NodeVec *const stmts[2], Cont *con
 static Cont *lower_if(Lower *L, const Node *n, Cont *rest) {
   Value *c = branch_condition(L, n);
   if (c->kind == VAL_POISON) {
-    poison_names(L, &n->list, &n->list2);
+    front_poison_names(L, &n->list, &n->list2);
     return rest;
   }
   if (c->kind == VAL_BOOL) return front_lower_stmts(L, c->b ? &n->list : &n->list2, 0, rest);
@@ -604,7 +604,7 @@ static void lower_with(Lower *L, const Node *n) {
   }
   front_err_hint(L, n->loc, "the one context manager of kernels is dl.simt_exec_region()",
                  "this `with` is not supported");
-  poison_names(L, &n->list2, NULL);
+  front_poison_names(L, &n->list2, NULL);
   (void)f;
 }
 

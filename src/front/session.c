@@ -36,6 +36,7 @@ Front *front_open(Arena *a, Diags *d, IrCtx *ctx, const FrontOptions *o) {
 
 bool front_err_fresh(Front *f, Loc loc) {
   if (f->quiet) return false;
+  f->refused++;
   for (uint32_t i = 0; i < f->reported.len; i++) {
     const Loc r = f->reported.data[i];
     if (r.file == loc.file && r.line == loc.line && r.col == loc.col) return false;

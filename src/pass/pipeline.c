@@ -12,7 +12,7 @@
 //   place                 (CPU) into the placed stage
 //   fold cse licm dce     what placement left
 //   prefetch              the next row while this one is computed
-//   outline               equal loop nests of a large kernel become one function
+//   outline dce           equal loop nests of a large kernel become one function
 //   producer cse dce      (GPUs) a warp that fetches what products read
 //   lay cse dce           (GPUs) into the laid-out stage
 //   pipe cse dce          (GPUs) loads of products ahead of their iteration
@@ -26,9 +26,10 @@
 #define FACTS "wait_class,params"
 static const char *const orders[] = {
     [PASS_INTERP] = TILE "," FACTS,
-    [PASS_CPU] = TILE ",contract,dce," FACTS ",place,fold,cse,licm,dce,prefetch,outline",
+    [PASS_CPU] = TILE ",contract,dce," FACTS ",place,fold,cse,licm,dce,prefetch,outline,dce",
     [PASS_LAID] = TILE ",contract,dce," FACTS ",producer,cse,dce,lay,cse,dce",
-    [PASS_GPU] = TILE ",contract,dce," FACTS ",producer,cse,dce,lay,cse,dce,pipe,cse,dce,low,cse,licm,dce,alloc,sync",
+    [PASS_GPU] =
+        TILE ",contract,dce," FACTS ",producer,cse,dce,lay,cse,dce,pipe,cse,dce,low,cse,licm,dce,alloc,sync",
 };
 
 const PassInfo pass_infos[] = {

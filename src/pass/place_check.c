@@ -228,14 +228,14 @@ static bool gathered(const IrValue *v) {
   return false;
 }
 
-// Cuts long expressions into pieces of a bounded depth.
+// Cuts long expressions into pieces of a bounded depth: where the deepest operand's piece ends.
 static bool too_deep(Place *p, const IrValue *v) {
   const int level = place_info(p, v)->depth / PLACE_MAX_DEPTH;
-  for (uint32_t i = 0; i < v->def->noperands; i++) {
+  for (uint32_t i = 0; i < v->def->noperands && level; i++) {
     const IrValue *o = ir_operand(v->def, i);
-    if (place_is_tile(o) && place_info(p, o)->depth / PLACE_MAX_DEPTH < level) return true;
+    if (place_is_tile(o) && place_info(p, o)->depth / PLACE_MAX_DEPTH == level) return false;
   }
-  return false;
+  return level > 0;
 }
 
 static void decide(Place *p, IrValue *v) {
@@ -256,7 +256,7 @@ static void decide(Place *p, IrValue *v) {
     } else if (gathered(v) && in->cost > 2.5f) {
       give_buffer(p, v, "gathered from");
     } else if (in->nusers > 4 &&
-               (load || !index || in->cost >= PLACE_COSTLY)) { // masks and indices: never worth it
+               (load || in->cost >= (index ? PLACE_COSTLY : 1.5f))) { // masks, indices: never worth it
       give_buffer(p, v, "used by many loops");
     }
   }
