@@ -2,6 +2,8 @@
 // launch is given; on a real GPU of sm_90, where there is one, results, edges and padding included, against what is expected.
 #include "unit/rt_cuda.h"
 
+#define DT_UNSTABLE
+#include "ditron/ditron.h"
 #include "ir/ir.h"
 #include "pass/pass.h"
 #include "target/target.h"
@@ -149,6 +151,74 @@ static void test_shapes(void **state) {
       assemble(&(How){shapes[s][0], shapes[s][1], how & 1, how & 2, how & 4, false});
 }
 
+// From a source: a folded argument takes a number of its own, which recipes must count.
+static void test_folded(void **state) {
+  (void)state;
+  static const char text[] =
+      "import triton\nimport triton.language as tl\n"
+      "@triton.jit\n"
+      "def k(one, a_ptr, M, b_ptr, N, K, c_ptr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):\n"
+      "    a = tl.make_tensor_descriptor(a_ptr, [M, K], [K, one], [BM, BK])\n"
+      "    b = tl.make_tensor_descriptor(b_ptr, [N, K], [K, one], [BN, BK])\n"
+      "    acc = tl.zeros((BM, BN), tl.float32)\n"
+      "    for i in range(tl.cdiv(K, BK)):\n"
+      "        x = a.load([tl.program_id(0) * BM, i * BK])\n"
+      "        y = b.load([tl.program_id(1) * BN, i * BK])\n"
+      "        acc = tl.dot(x, y.T, acc)\n"
+      "    rows = tl.program_id(0) * BM + tl.arange(0, BM)\n"
+      "    cols = tl.program_id(1) * BN + tl.arange(0, BN)\n"
+      "    tl.store(c_ptr + rows[:, None] * N + cols[None, :], acc)\n";
+  const dt_named args[] = {{"one", dt_int(1)},
+                           {"a_ptr", dt_ptr(DT_BF16, (void *)(uintptr_t)0x100000)},
+                           {"M", dt_int(1024)},
+                           {"b_ptr", dt_ptr(DT_BF16, (void *)(uintptr_t)0x200000)},
+                           {"N", dt_int(512)},
+                           {"K", dt_int(256)},
+                           {"c_ptr", dt_ptr(DT_F32, (void *)(uintptr_t)0x300000)},
+                           {"BM", dt_int(128)},
+                           {"BN", dt_int(128)},
+                           {"BK", dt_int(64)}};
+  const dt_compile_options o = {.size = sizeof o, .target = "sm_90a"};
+  dt_context *c;
+  dt_image *im;
+  assert_int_equal(dt_context_create(NULL, &c), DT_OK);
+  if (dt_compile_text(c, "k.py", text, sizeof text - 1, NULL, args, DT_COUNTOF(args), &o, &im) != DT_OK)
+    fail_msg("%s", dt_error(c));
+  size_t n;
+  const void *bytes = dt_image_bytes(im, &n);
+  Arena a;
+  TEST_ARENA(a);
+  Diags d;
+  diags_init(&d, &a);
+  Image *image;
+  assert_int_equal(image_read(&a, bytes, n, &image, &d), ST_OK);
+  const ImageVariant *v = image->kernels[0].variants;
+  assert_int_equal(v->nargs, 7);
+  assert_int_equal(v->args[0].kind, IMAGE_ARG_FIXED);
+  assert_int_equal(v->nmaps, 2);
+  char packed[256] = {0};
+  const uint64_t p[] = {0x100000, 0x200000, 0x300000};
+  const int32_t i[] = {1024, 512, 256};
+  static const uint32_t at_p[] = {1, 3, 6}, at_i[] = {2, 4, 5};
+  for (int k = 0; k < 3; k++) {
+    memcpy(packed + v->args[at_p[k]].offset, &p[k], 8);
+    memcpy(packed + v->args[at_i[k]].offset, &i[k], 4);
+  }
+  for (int k = 0; k < 2; k++) {
+    ImageMapNumbers x;
+    image_map_eval(v, &v->maps[k], packed, &x);
+    assert_int_equal(x.base, p[k]);
+    assert_int_equal(x.sizes[0], i[k]);
+    assert_int_equal(x.sizes[1], 256);
+    assert_int_equal(x.strides[0], 256);
+    assert_int_equal(x.strides[1], 1);
+    assert_int_equal(v->maps[k].swizzle, 128);
+  }
+  arena_free(&a);
+  dt_image_destroy(im);
+  dt_context_destroy(c);
+}
+
 // ---- on a device --------------------------------------------------------------------------------------------------------------
 static bool real_device(Gpu *g) { // of sm_90
   RtDeviceInfo d;
@@ -241,7 +311,7 @@ static void test_deadline_on_a_device(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_maps), cmocka_unit_test(test_shapes),
-                                     cmocka_unit_test(test_on_a_device),
+                                     cmocka_unit_test(test_folded), cmocka_unit_test(test_on_a_device),
                                      cmocka_unit_test(test_deadline_on_a_device)};
   return cmocka_run_group_tests(tests, find_fake, NULL);
 }
