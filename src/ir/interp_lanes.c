@@ -299,17 +299,22 @@ Step x_wgmma_wait(World *w, Agent *a, const Ins *i) {
 Step x_strip_store(World *w, Agent *a, const Ins *i) {
   const Operands *o = i->extra;
   const InterpDesc *d = (const InterpDesc *)interp_at(a, o->at[0]);
-  const IrType *block = ir_operand(i->op, 1)->type;
+  const IrType *m = ir_operand(i->op, 1)->type;
+  const uint32_t rank = (uint32_t)ir_operand(i->op, 0)->type->rank;
+  IrType block = *m; // with the tensor's axes
+  block.rank = (int)rank;
+  for (uint32_t k = 0; k < rank; k++) block.shape[k] = k + 2 < rank ? 1 : m->shape[k + 2 - rank];
   const uint32_t n = interp_count(a, i);
   for (uint32_t first = 0; first + 32 <= n; first += 32) {
     uint16_t rows[16][64];
     for (uint32_t lane = 0; lane < 32; lane++) {
       for (uint32_t reg = 0; reg < 16; reg++)
         memcpy(&rows[lane / 4 + 8 * (reg % 2)][8 * (reg / 2) + 2 * (lane % 4)],
-               elem(a, o->at[4 + reg], first + lane), 4);
+               elem(a, o->at[2 + rank + reg], first + lane), 4);
     }
-    const int64_t at[5] = {interp_ref_int(a, o->at[2], first), interp_ref_int(a, o->at[3], first)};
-    interp_desc_block(w, a, i, d, block, at, (char *)rows, 1, RMW_add, NULL);
+    int64_t at[5] = {0};
+    for (uint32_t k = 0; k < rank && k < 5; k++) at[k] = interp_ref_int(a, o->at[2 + k], first);
+    interp_desc_block(w, a, i, d, &block, at, (char *)rows, 1, RMW_add, NULL);
   }
   return SWITCH;
 }

@@ -133,16 +133,13 @@ static void wgmma_rules(V *v, const IrOp *op) {
 static void strip_rules(V *v, const IrOp *op) {
   const IrType *d = in(op, 0), *m = in(op, 1);
   want(v, op,
-       m->rank == 2 && m->shape[0] == 16 && m->shape[1] == 64 && m->stages == 2 * v->m->num_warps &&
-           m->layout,
+       m->rank == 2 && m->shape[0] == 16 && m->shape[1] == 64 && m->stages == 2 * v->m->num_warps && m->layout,
        "the buffer is not two swizzled stages of 16 x 64 elements for each warp");
-  want(v, op, d->rank == 2 && d->dtype == m->dtype && ir_dtypes[m->dtype].bits == 16,
+  want(v, op, d->rank >= 2 && d->dtype == m->dtype && ir_dtypes[m->dtype].bits == 16,
        "the tensor is not of 16-bit elements");
-  want(v, op, is_reg(in(op, 2), IR_i32) && is_reg(in(op, 3), IR_i32),
-       "row and column are not a thread's i32");
-  if (!want(v, op, op->noperands == 4 + 16, "a strip is 16 registers")) return;
-  for (uint32_t i = 4; i < op->noperands; i++) {
-    if (!want(v, op, is_reg(in(op, i), IR_i32), "a register is not an i32")) return;
+  if (!want(v, op, op->noperands == 2u + (uint32_t)d->rank + 16, "a strip is 16 registers")) return;
+  for (uint32_t i = 2; i < op->noperands; i++) {
+    if (!want(v, op, is_reg(in(op, i), IR_i32), "an index or a register is not a thread's i32")) return;
   }
 }
 

@@ -294,6 +294,16 @@ static void same_block(V *v, const IrOp *op, const char *a, const IrType *x, con
          ir_type_msg(v, y));
 }
 
+// The same of a block of a tensor and a buffer, which may leave out leading axes of size 1.
+static void same_buffer(V *v, const IrOp *op, const IrType *block, const IrType *m) {
+  const int more = block->rank - m->rank;
+  bool same = more >= 0 && block->dtype == m->dtype;
+  for (int i = 0; same && i < block->rank; i++) same = block->shape[i] == (i < more ? 1 : m->shape[i - more]);
+  if (!same)
+    ir_bad(v, op, "the block is %s and the buffer %s, but shape and dtype must be equal, but for leading axes of size 1",
+           ir_type_msg(v, block), ir_type_msg(v, m));
+}
+
 static void desc_rules(V *v, const IrOp *op) {
   const IrType *d = type_in(op, 0), *x = type_in(op, 1);
   switch (op->kind) {
@@ -326,12 +336,12 @@ static void desc_rules(V *v, const IrOp *op) {
     index_count(v, op, 1, d->rank);
     break;
   case OP_desc_load_async:
-    same_block(v, op, "the block", d, "the buffer", x);
+    same_buffer(v, op, d, x);
     want(v, op, !x->stages, "needs one stage of the buffer; use mem_view");
     index_count(v, op, 4, d->rank);
     break;
   case OP_desc_store_async:
-    same_block(v, op, "the block", d, "the buffer", x);
+    same_buffer(v, op, d, x);
     want(v, op, !x->stages, "needs one stage of the buffer; use mem_view");
     index_count(v, op, 2, d->rank);
     if (ir_attr(op, ATTR_rmw)) rmw_rules(v, op, d->dtype);

@@ -36,7 +36,9 @@ static uint32_t own_operands(const IrOp *op) {
 }
 
 // reduce, scan and ops of later stages: their regions live and die with them.
-static bool is_control(IrOpKind k) { return k == OP_if || k == OP_switch || k == OP_for || k == OP_while; }
+static bool is_control(IrOpKind k) {
+  return k == OP_if || k == OP_switch || k == OP_for || k == OP_while || k == OP_warp_partitions;
+}
 
 static void need_op(Dce *d, IrOp *op);
 

@@ -156,6 +156,7 @@ static IrValue *in_layout(Lay *l, IrValue *v, const IrLayout *layout) {
   if (!v || v->type->kind != IR_TILE) return v;
   const IrType *t = with(l, v->type, layout);
   if (v->type == t) return v;
+  if (v->def && v->def->kind == OP_relayout) return in_layout(l, ir_operand(v->def, 0), layout); // one move, not two
   for (const Variant *x = map_getp(&l->variants, v); x; x = x->next) {
     if (x->type == t) return x->v;
   }
@@ -316,6 +317,7 @@ static bool is_turned(const IrValue *v) { return v->def && v->def->kind == OP_tr
 // Does v come from memory as it is, so that it may get to block memory without passing through registers?
 static bool is_loaded(const IrValue *v, const IrOp *user) {
   if (is_turned(v)) v = ir_operand(v->def, 0);
+  while (v->def && v->def->kind == OP_reshape) v = ir_operand(v->def, 0);
   return v->def && (v->def->kind == OP_load || v->def->kind == OP_desc_load || read_buffer(v, user));
 }
 
@@ -439,6 +441,14 @@ static bool find_meeting(IrOp *op, void *user) {
   return !m->yes;
 }
 
+// A tile whose leading axes have size 1 as the matrix that it is (flat indices are the same); NULL: it is none.
+static const IrType *as_matrix(Lay *l, const IrType *t) {
+  for (int i = 0; i < t->rank - 2; i++) {
+    if (t->shape[i] != 1) return NULL;
+  }
+  return t->rank < 2 ? NULL : ir_type_with_shape(l->ctx, with(l, t, NULL), 2, &t->shape[t->rank - 2]);
+}
+
 // A tile of a product that each warp takes to a tensor in strips of its own rows, in the background (OP_strip_store): its descriptor is
 // the host's to make, and no other access of the function meets it.
 static bool stored_in_strips(void *user, IrOp *op) {
@@ -449,8 +459,11 @@ static bool stored_in_strips(void *user, IrOp *op) {
   int32_t warps[2];
   IrLaunchDesc at;
   const char *why = NULL;
-  if (v->type->rank != 2 || d->type->rank != 2 || ir_dtypes[v->type->dtype].bits != 16 ||
-      !from_product(v, 0) || !group_warps(l, v->type, warps) || v->type->shape[1] / warps[1] < 64)
+  const int rank = v->type->rank;
+  const IrType *t = as_matrix(l, v->type);
+  while (v->def && v->def->kind == OP_reshape) v = ir_operand(v->def, 0);
+  if (!t || rank > 5 || d->type->rank != rank || ir_dtypes[t->dtype].bits != 16 || !from_product(v, 0) ||
+      !group_warps(l, t, warps) || t->shape[1] / warps[1] < 64)
     return false;
   PassRoots *roots = pass_roots_run(l->f, l->arena);
   Meets m = {roots, d->def ? pass_roots(roots, ir_operand(d->def, 0)) : PASS_ROOT_UNKNOWN, false};
@@ -461,7 +474,7 @@ static bool stored_in_strips(void *user, IrOp *op) {
   else if (!ir_desc_at_launch(l->arena, d, &at, &why))
     why = arena_printf(l->arena, "the host cannot make its descriptor: %s", why);
   else if (!lay_desc_aligned(pass_axis_run(l->f, l->arena), d))
-    why = "its base or strides are not known to be multiples of 16 bytes";
+    why = "its base, strides or last size are not known to be multiples of 16 bytes";
   if (why)
     pass_remark(l->pass, op->loc, "this tile is stored by all threads: %s", why);
   else
@@ -474,6 +487,8 @@ bool lay_desc_aligned(const PassAxes *axes, const IrValue *d) {
   if (!d->def) return true;
   const int bytes = ir_dtypes[d->type->dtype].bytes, rank = d->type->rank;
   if (pass_axis(axes, ir_operand(d->def, 0))->all_div % 16) return false;
+  // an edge inside of 16 bytes is refused at launch (image_map_fits)
+  if ((int64_t)pass_axis(axes, ir_operand(d->def, (uint32_t)rank))->all_div * bytes % 16) return false;
   for (int i = 0; i < rank - 1; i++) {
     if ((int64_t)pass_axis(axes, ir_operand(d->def, (uint32_t)(1 + rank + i)))->all_div * bytes % 16)
       return false;
@@ -634,9 +649,10 @@ static void lay_op(Lay *l, IrOp *op) {
     return;
   case OP_dot: lay_dot(l, op); return;
   case OP_desc_store: { // in strips
+    const IrType *t = as_matrix(l, ir_operand(op, 1)->type);
     int32_t warps[2];
-    group_warps(l, ir_operand(op, 1)->type, warps);
-    layout = layout_wgmma_c(2, ir_operand(op, 1)->type->shape, warps);
+    group_warps(l, t, warps);
+    layout = layout_wgmma_c(2, t->shape, warps);
     ask(l, op, 1, &layout);
     return;
   }

@@ -265,7 +265,9 @@ void low_dot_wait(Low *l, IrOp *op) {
 // Each warp takes its rows to the tensor, 64 columns at a time, through two small buffers of its own: no warp waits for another.
 void low_strips(Low *l, IrOp *op) {
   IrValue *d = ir_operand(op, 0), *v = ir_operand(op, 1);
-  const IrType *t = v->type;
+  const uint32_t rank = (uint32_t)d->type->rank;
+  const IrType *t = ir_type_with_layout( // as a matrix: leading axes have size 1
+      l->ctx, ir_type_with_shape(l->ctx, ir_type_with_layout(l->ctx, v->type, NULL), 2, &v->type->shape[rank - 2]), v->type->layout);
   const int64_t groups_m = row_groups(t), groups_n = l->m->num_warps / 4 / groups_m,
                 width = t->shape[1] / groups_n;
   const int32_t strip[2] = {16, 64};
@@ -282,21 +284,22 @@ void low_strips(Low *l, IrOp *op) {
   IrValue *gm = low_bin(l, OP_and, group, low_i32(l, groups_m - 1)),
           *gn = low_bin(l, OP_shr_u, group, low_i32(l, bits_log2((uint64_t)groups_m)));
   row = low_bin(l, OP_add, row, low_bin(l, OP_mul, gm, low_i32(l, 64)));
-  IrValue *col = low_bin(l, OP_mul, gn, low_i32(l, width)), *from[2];
-  for (uint32_t i = 0; i < 2; i++) {
+  IrValue *col = low_bin(l, OP_mul, gn, low_i32(l, width)), *from[IR_MAX_RANK];
+  for (uint32_t i = 0; i < rank; i++) {
     IrValue *x = low_thread(l, ir_operand(op, 2 + i));
-    if (x->type->dtype == IR_i64)
-      x = ir_cast(&l->b, OP_trunc, x, ir_type_scalar(l->ctx, IR_i32, LEVEL_thread));
-    from[i] = low_bin(l, OP_add, x, i ? col : row);
+    if (x->type->dtype == IR_i64) x = ir_cast(&l->b, OP_trunc, x, ir_type_scalar(l->ctx, IR_i32, LEVEL_thread));
+    from[i] = i + 2 < rank ? x : low_bin(l, OP_add, x, i + 1 == rank ? col : row);
   }
   IrValue **regs = low_regs(l, v);
   int64_t n = 0;
   for (int64_t block = 0; block < t->shape[0] / 64 / groups_m; block++) {
     for (int64_t c = 0; c < width; c += 64, n++) {
-      IrValue *ops[20] = {d, mem, low_bin(l, OP_add, from[0], low_i32(l, block * 64 * groups_m)),
-                          low_bin(l, OP_add, from[1], low_i32(l, c))};
-      fragment(l, regs, (uint32_t)(block * width / 2 + c / 2), 16, t->dtype, ops + 4);
-      IrOp *put = ir_build(&l->b, OP_strip_store, 20, ops, 0, NULL, 0);
+      IrValue *ops[2 + IR_MAX_RANK + 16] = {d, mem};
+      memcpy(ops + 2, from, rank * sizeof *ops);
+      ops[rank] = low_bin(l, OP_add, from[rank - 2], low_i32(l, block * 64 * groups_m));
+      ops[rank + 1] = low_bin(l, OP_add, from[rank - 1], low_i32(l, c));
+      fragment(l, regs, (uint32_t)(block * width / 2 + c / 2), 16, t->dtype, ops + 2 + rank);
+      IrOp *put = ir_build(&l->b, OP_strip_store, 2 + rank + 16, ops, 0, NULL, 0);
       ir_set_attr_i(put, ATTR_strip, n);
     }
   }

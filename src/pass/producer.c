@@ -16,22 +16,27 @@
 
 #include <string.h>
 
-enum { PRODUCER_WARPS = 4, MOST_RINGS = 4, MOST_FEEDS = 4 }; // registers are given up by four warps at once
+enum { PRODUCER_WARPS = 4, MOST_RINGS = 4, MOST_LOOPS = 16, MOST_FEEDS = 4 }; // registers are given up by four warps at once
 
-typedef struct Ring { // of one loop
-  IrOp *loop;         // in the program as it was
+typedef struct Ring { // of the loops that read blocks of the same kind
+  IrOp *loop;         // the first of them, in the program as it was
   uint32_t nfeeds;
   const IrType *block[MOST_FEEDS];
   IrValue *mem[MOST_FEEDS], *full, *empty;
   int64_t bytes; // of a stage
   int stages;
-  bool late; // the product of a turn runs on in the next one: its stage is handed back a turn later
 } Ring;
+
+typedef struct Reader { // a loop that reads from a ring
+  IrOp *loop;
+  uint32_t ring;
+  bool late; // the product of a turn runs on in the next one: its stage is handed back a turn later
+} Reader;
 
 typedef struct Side {
   struct Producer *p;
   bool consumer;
-  uint32_t next; // ring of the next loop
+  uint32_t next; // loop
 } Side;
 
 typedef struct State { // of all rings: the stage that comes next, the parity of its phase
@@ -45,7 +50,8 @@ typedef struct Producer {
   IrFunc *f;
   PassAxes *axes;
   Ring rings[MOST_RINGS];
-  uint32_t nrings;
+  Reader readers[MOST_LOOPS]; // in the order of the text
+  uint32_t nrings, nreaders;
   const IrType *i32;
   const char *why; // not
 } Producer;
@@ -57,32 +63,51 @@ static IrValue *desc_source(const IrOp *load) {
   return d;
 }
 
+// A block of a tensor with leading axes of size 1 as the matrix that it is: what takes it by its last two axes. NULL: no such thing.
+static const IrType *as_matrix(Producer *p, const IrType *block) {
+  if (block->rank < 2) return NULL;
+  for (int i = 0; i < block->rank - 2; i++) {
+    if (block->shape[i] != 1) return NULL;
+  }
+  return ir_type_with_shape(p->ctx, block, 2, &block->shape[block->rank - 2]);
+}
+
+static const IrUse *only_use(const IrValue *v, const IrBlock *in) {
+  return v->uses && !v->uses->next && v->uses->user->parent == in ? v->uses : NULL;
+}
+
+// The op between a block and its product that drops the leading axes; NULL: none.
+static IrOp *dropping(const IrOp *load) {
+  const IrUse *u = only_use(&load->results[0], load->parent);
+  return u && u->user->kind == OP_reshape && load->results[0].type->rank > 2 ? u->user : NULL;
+}
+
 // The product that a block feeds, as it is or turned; NULL: none, or not only one.
 static IrOp *fed_product(const IrOp *load) {
-  const IrUse *u = load->results[0].uses;
-  if (u && !u->next && u->user->kind == OP_trans && u->user->parent == load->parent)
-    u = u->user->results[0].uses;
+  const IrOp *drops = dropping(load);
+  const IrUse *u = only_use(drops ? &drops->results[0] : &load->results[0], load->parent);
+  if (u && u->user->kind == OP_trans) u = u->user->results[0].uses;
   if (!u || u->next || u->user->kind != OP_dot || u->user->parent != load->parent) return NULL;
   return u == &u->user->operands[2] ? NULL : u->user;
 }
 
 static bool is_feed(Producer *p, IrOp *load) {
   if (load->kind != OP_desc_load) return false;
-  const IrType *t = load->results[0].type;
-  IrOp *dot = fed_product(load);
+  const IrType *t = as_matrix(p, load->results[0].type);
+  IrOp *dot = fed_product(load), *drops = dropping(load);
   IrValue *d = desc_source(load);
   IrLaunchDesc at;
   const char *why = NULL;
   if (!dot || !lay_takes_groups(p->pass->m, dot))
     why = "it does not feed one product of four warps";
-  else if (t->rank != 2 || d->type->rank != 2)
+  else if (!t || (load->results[0].type->rank > 2 && (!drops || drops->results[0].type != t)))
     why = "it is not a matrix";
   else if (t->shape[1] * ir_dtypes[t->dtype].bytes < 32 || t->shape[0] < 8)
     why = "its rows are shorter than 32 bytes";
   else if (!ir_desc_at_launch(p->arena, d, &at, &why))
     why = arena_printf(p->arena, "the host cannot make its descriptor: %s", why);
   else if (!lay_desc_aligned(p->axes, d))
-    why = "its base or strides are not known to be multiples of 16 bytes";
+    why = "its base, strides or last size are not known to be multiples of 16 bytes";
   if (why) pass_remark(p->pass, load->loc, "this block is not fetched by a producer warp: %s", why);
   return !why;
 }
@@ -128,6 +153,15 @@ static bool is_reachable(Producer *p, const IrOp *loop) { // through loops whose
   return true;
 }
 
+static uint32_t ring_of(Producer *p, const Ring *r) { // one that there is, if it fits
+  for (uint32_t i = 0; i < p->nrings; i++) {
+    const Ring *x = &p->rings[i];
+    if (x->nfeeds == r->nfeeds && x->stages == r->stages && !memcmp(x->block, r->block, sizeof r->block)) return i;
+  }
+  p->rings[p->nrings] = *r;
+  return p->nrings++;
+}
+
 static void note_loop(Producer *p, IrOp *loop) {
   Ring r = {.loop = loop};
   Map seen;
@@ -144,21 +178,21 @@ static void note_loop(Producer *p, IrOp *loop) {
                   "this block is not fetched by a producer warp: its place depends on tiles or memory");
       return;
     }
-    const IrType *t = op->results[0].type;
+    const IrType *t = as_matrix(p, op->results[0].type);
     r.block[r.nfeeds++] = t;
     r.bytes += ir_type_elems(t) * ir_dtypes[t->dtype].bytes;
   }
   if (!r.nfeeds) return;
   r.stages = (int)(ir_attr_i(loop, ATTR_stages) ? ir_attr_i(loop, ATTR_stages) : p->pass->m->num_stages);
-  if (r.stages < 2 || !is_reachable(p, loop) || p->nrings == MOST_RINGS) {
+  if (r.stages < 2 || !is_reachable(p, loop) || p->nrings == MOST_RINGS || p->nreaders == MOST_LOOPS) {
     pass_remark(p->pass, loop->loc, "this loop has no producer warp: %s",
                 r.stages < 2 ? "it asks for one stage"
                              : "its control, or that around it, is not of plain loops");
     return;
   }
   const IrUse *u = products == 1 ? dot->results[0].uses : NULL;
-  r.late = u && !u->next && u->user == ir_terminator(loop->regions[0]);
-  p->rings[p->nrings++] = r;
+  p->readers[p->nreaders++] =
+      (Reader){loop, ring_of(p, &r), u && !u->next && u->user == ir_terminator(loop->regions[0])};
 }
 
 static bool find_loops(IrOp *op, void *user) {
@@ -241,7 +275,7 @@ static void advance(Producer *p, IrBuilder *b, const Ring *r, IrValue **stage, I
   *phase = ir_binary(b, OP_xor, *phase, ir_cast(b, OP_ext_u, wraps, p->i32));
 }
 
-static void consume(Producer *p, IrOp *loop, const Ring *r, IrValue *stage, IrValue *phase, IrValue *before) {
+static void consume(Producer *p, IrOp *loop, const Ring *r, bool late, IrValue *stage, IrValue *phase, IrValue *before) {
   IrOp *last = NULL;
   uint32_t n = 0;
   for (IrOp *op = loop->regions[0]->first, *next; op && n < r->nfeeds; op = next) {
@@ -250,11 +284,13 @@ static void consume(Producer *p, IrOp *loop, const Ring *r, IrValue *stage, IrVa
     IrBuilder b = ir_builder_before(op);
     b.loc = op->loc;
     if (!n) wait_for(p, &b, r->full, stage, phase);
+    const IrType *t = r->block[n];
     IrValue *v = view(p, &b, r->mem[n++], stage);
-    const IrType *t = op->results[0].type;
-    IrOp *dot = fed_product(op);
-    ir_replace_uses(ir_result(op, 0), ir_result(ir_build(&b, OP_mem_load, 1, &v, 1, &t, 0), 0));
-    ir_erase(op);
+    IrOp *dot = fed_product(op), *drops = dropping(op), *whole = drops ? drops : op;
+    if (next == drops) next = next->next;
+    ir_replace_uses(ir_result(whole, 0), ir_result(ir_build(&b, OP_mem_load, 1, &v, 1, &t, 0), 0));
+    ir_erase(whole);
+    if (drops) ir_erase(op);
     if (!last) last = dot;
     for (const IrOp *x = dot; x; x = x->prev) { // the later of the two
       if (x == last) last = dot;
@@ -262,7 +298,7 @@ static void consume(Producer *p, IrOp *loop, const Ring *r, IrValue *stage, IrVa
   }
   IrBuilder b = ir_builder_after(last);
   b.loc = last->loc;
-  if (r->late) {
+  if (late) {
     ir_set_attr_i(last, ATTR_late, 1);
     hand_back_if(p, &b, r, before);
   } else {
@@ -282,7 +318,7 @@ static void produce(Producer *p, IrOp *loop, const Ring *r, IrValue *stage, IrVa
       IrValue *ops[3] = {r->full, stage, k32(p, &b, r->bytes)};
       ir_build(&b, OP_mbarrier_expect, 3, ops, 0, NULL, 0);
     }
-    IrValue *ops[8] = {ir_operand(op, 0), view(p, &b, r->mem[n++], stage), r->full, stage};
+    IrValue *ops[4 + IR_MAX_RANK] = {ir_operand(op, 0), view(p, &b, r->mem[n++], stage), r->full, stage};
     const uint32_t rank = op->noperands - 1;
     for (uint32_t i = 0; i < rank; i++) ops[4 + i] = ir_operand(op, 1 + i);
     IrOp *copy = ir_build(&b, OP_desc_load_async, 4 + rank, ops, 0, NULL, 0);
@@ -292,63 +328,67 @@ static void produce(Producer *p, IrOp *loop, const Ring *r, IrValue *stage, IrVa
   }
 }
 
-static bool holds_ring(const Producer *p, const IrOp *op, uint32_t *first,
-                       uint32_t *n) { // in the program as it was
-  *n = 0;
-  for (uint32_t i = 0; i < p->nrings; i++) {
-    const IrOp *x = p->rings[i].loop;
+// The rings that the loops in op (op too) read from, as bits.
+static uint32_t rings_in(const Producer *p, const IrOp *op) { // in the program as it was
+  uint32_t rings = 0;
+  for (uint32_t i = 0; i < p->nreaders; i++) {
+    const IrOp *x = p->readers[i].loop;
     while (x && x != op) x = x->parent->owner;
-    if (!x) continue;
-    if (!*n) *first = i;
-    ++*n;
+    if (x) rings |= 1u << p->readers[i].ring;
   }
-  return *n > 0;
+  return rings;
 }
 
 static void side_block(Side *s, IrBlock *b, State *st);
 
-// Ring loops are met in order, so each side counts them; a loop around carries the state of those inside.
+// Reading loops are met in order, so each side counts them; a loop around carries the state of their rings.
 static void side_loop(Side *s, IrOp *op, State *st) {
   Producer *p = s->p;
-  const uint32_t first = s->next, n = (uint32_t)(uintptr_t)op->aux - 1; // rings in it
+  const uint32_t rings = (uint32_t)(uintptr_t)op->aux >> 1;
   IrBlock *body = op->regions[0];
   State in = *st;
   const uint32_t at = op->nresults;
-  for (uint32_t i = first; i < first + n; i++) {
+  for (uint32_t i = 0; i < p->nrings; i++) {
+    if (!(rings >> i & 1)) continue;
     in.stage[i] = carry(op, st->stage[i]);
     in.phase[i] = carry(op, st->phase[i]);
   }
   State out = in;
-  const Ring *r = &p->rings[first];
   bool feeds = false;
   PASS_EACH_OP(body, x) feeds |= x->aux && x->kind == OP_desc_load;
-  IrValue *before = NULL;
+  IrValue *before = NULL, *here = NULL;
+  const Ring *r = NULL;
   if (feeds) {
-    s->next++;
+    const Reader *reader = &p->readers[s->next++];
+    const uint32_t k = reader->ring;
+    r = &p->rings[k];
+    here = in.stage[k];
     IrBuilder outside = ir_builder_before(op);
-    if (s->consumer && r->late) before = carry(op, k32(p, &outside, -1));
+    if (s->consumer && reader->late) before = carry(op, k32(p, &outside, -1));
     if (s->consumer)
-      consume(p, op, r, in.stage[first], in.phase[first], before);
+      consume(p, op, r, reader->late, here, in.phase[k], before);
     else
-      produce(p, op, r, in.stage[first], in.phase[first]);
+      produce(p, op, r, here, in.phase[k]);
     IrBuilder end = ir_builder_before(ir_terminator(body));
     end.loc = op->loc;
-    advance(p, &end, r, &out.stage[first], &out.phase[first]);
+    advance(p, &end, r, &out.stage[k], &out.phase[k]);
   } else {
     side_block(s, body, &out);
   }
   IrOp *yield = ir_terminator(body);
-  for (uint32_t i = first; i < first + n; i++) {
+  uint32_t n = at;
+  for (uint32_t i = 0; i < p->nrings; i++) {
+    if (!(rings >> i & 1)) continue;
     ir_op_add_operand(yield, out.stage[i]);
     ir_op_add_operand(yield, out.phase[i]);
-    st->stage[i] = ir_result(op, at + 2 * (i - first));
-    st->phase[i] = ir_result(op, at + 2 * (i - first) + 1);
+    st->stage[i] = ir_result(op, n++);
+    st->phase[i] = ir_result(op, n++);
   }
   if (before) {
-    ir_op_add_operand(yield, in.stage[first]);
+    ir_op_add_operand(yield, here);
     IrBuilder after = ir_builder_after(op);
     after.loc = op->loc;
-    hand_back_if(p, &after, r, ir_result(op, at + 2 * n));
+    hand_back_if(p, &after, r, ir_result(op, n));
   }
 }
 
@@ -359,24 +399,24 @@ static void side_block(Side *s, IrBlock *b, State *st) {
   }
 }
 
-// Marks: feeds of the ring loops (1), loops with rings inside (1 + how many).
+// Marks: feeds of the reading loops (1), loops with such inside (1 and, from bit 1 on, their rings).
 static void mark(Producer *p, IrBlock *b) {
   PASS_EACH_OP(b, op) {
     op->aux = NULL;
-    uint32_t first = 0, n = 0;
-    if (op->kind == OP_for && holds_ring(p, op, &first, &n)) op->aux = (void *)(uintptr_t)(n + 1);
+    const uint32_t rings = op->kind == OP_for ? rings_in(p, op) : 0;
+    if (rings) op->aux = (void *)(uintptr_t)(rings << 1 | 1);
     for (uint32_t r = 0; r < op->nregions; r++) mark(p, op->regions[r]);
   }
 }
 static void mark_feeds(Producer *p) {
-  for (uint32_t i = 0; i < p->nrings; i++) {
+  for (uint32_t i = 0; i < p->nreaders; i++) {
     uint32_t n = 0;
     PassConfig quiet = *p->pass->config;
     quiet.explain = false;
     const PassConfig *keep = p->pass->config;
     p->pass->config = &quiet;
-    PASS_EACH_OP(p->rings[i].loop->regions[0], op) {
-      if (n < p->rings[i].nfeeds && is_feed(p, op)) op->aux = (void *)(uintptr_t)1, n++;
+    PASS_EACH_OP(p->readers[i].loop->regions[0], op) {
+      if (n < p->rings[p->readers[i].ring].nfeeds && is_feed(p, op)) op->aux = (void *)(uintptr_t)1, n++;
     }
     p->pass->config = keep;
   }
@@ -454,13 +494,15 @@ static void divide(Producer *p) {
     last.loc = parts->loc;
     ir_yield(&last, 0, NULL);
   }
-  for (uint32_t i = 0; i < p->nrings; i++)
-    pass_remark(
-        p->pass, p->rings[i].loop->loc,
-        "a producer warp fetches %u block%s of this loop's products, up to %d turns ahead (%lld bytes of block memory)%s",
-        p->rings[i].nfeeds, p->rings[i].nfeeds > 1 ? "s" : "", p->rings[i].stages,
-        (long long)p->rings[i].bytes * p->rings[i].stages,
-        p->rings[i].late ? "; a product runs on beside the next turn" : "");
+  for (uint32_t i = 0; i < p->nreaders; i++) {
+    const Reader *x = &p->readers[i];
+    const Ring *r = &p->rings[x->ring];
+    pass_remark(p->pass, x->loop->loc,
+                "a producer warp fetches %u block%s of this loop's products, up to %d turns ahead (%lld bytes of block memory%s)%s",
+                r->nfeeds, r->nfeeds > 1 ? "s" : "", r->stages, (long long)r->bytes * r->stages,
+                x->loop == r->loop ? "" : ", those of a loop before",
+                x->late ? "; a product runs on beside the next turn" : "");
+  }
 }
 
 Status pass_producer(Pass *pass) {

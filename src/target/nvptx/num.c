@@ -80,6 +80,10 @@ static V ex2(Lower *l, V x) {
   const T t = l->f32;
   return lower_intrinsic(l, "llvm.nvvm.ex2.approx", &t, 1, &x, 1);
 }
+// The program's own exp2: below 2^-126 it may be 0. Keeping subnormals costs three more instructions each, which no softmax wants.
+static V ex2_flushing(Lower *l, V x) {
+  return nvptx_asm(l, l->f32, "ex2.approx.ftz.f32 $0, $1;", "=f,f", &x, 1, ASM_PURE);
+}
 // e^x as 2^t times what the rounding of t = x log2(e) lost. Clamped so that the loss is finite; a NaN stays.
 static V exp_f32(Lower *l, V x) {
   x = lower_sel(l, lower_fcmp(l, LLVMRealOLT, x, cf(x, -105)), cf(x, -105), x);
@@ -96,7 +100,7 @@ V nvptx_math(Lower *l, IrMath fn, V x, V y) {
   (void)y;
   if (LLVMTypeOf(x) != l->f32) return NULL;
   switch (fn) {
-  case MATH_FN_exp2: return ex2(l, x);
+  case MATH_FN_exp2: return ex2_flushing(l, x);
   case MATH_FN_exp: return exp_f32(l, x);
   case MATH_FN_rsqrt: return lower_intrinsic(l, "llvm.nvvm.rsqrt.approx.f", NULL, 0, &x, 1);
   default: return NULL;

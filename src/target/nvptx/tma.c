@@ -112,7 +112,12 @@ typedef struct Plan {
 } Plan;
 
 static Plan plan_of(Lower *l, const IrOp *op) {
-  const IrType *m = ir_operand(op, 1)->type;
+  const IrType *buffer = ir_operand(op, 1)->type;
+  IrType *m = arena_copy(l->arena, buffer, sizeof *buffer); // with the leading axes of size 1 that the buffer leaves out
+  const int more = ir_operand(op, 0)->type->rank - buffer->rank;
+  for (int i = 0; i < IR_MAX_RANK - more; i++) m->shape[i + more] = buffer->shape[i];
+  for (int i = 0; i < more; i++) m->shape[i] = 1;
+  m->rank += more;
   Plan p = {.block = m, .box_elems = 1, .copies = 1};
   const int last = m->rank - 1;
   const uint32_t bytes = ir_dtypes[m->dtype].bytes;
@@ -422,7 +427,7 @@ static void lower_copy(Lower *l, const IrOp *op) {
 // ---- strips: a warp's own rows, by its elected lane -----------------------------------------------------------------------------
 static void if_elected(Lower *l, V elected, const char *text, const char *constraints, V const *args,
                        uint32_t n) {
-  V all[8] = {elected};
+  V all[2 + 8] = {elected};
   for (uint32_t i = 0; i < n; i++) all[1 + i] = args[i];
   nvptx_asm(l, l->void_, nvptx_text(l, "@$0 %s", text), nvptx_text(l, "b%s%s", n ? "," : "", constraints),
             all, n + 1, ASM_EFFECT);
@@ -435,8 +440,9 @@ static V elected_lane(Lower *l) {
 static void lower_strip(Lower *l, const IrOp *op) {
   const Plan p = plan_of(l, op);
   const V map = map_of(l, op, &p), lane = lower_and(l, nvptx_tid(l), u32(l, 31));
+  const uint32_t rank = (uint32_t)ir_operand(op, 0)->type->rank;
   const int64_t strip = ir_attr_i(op, ATTR_strip);
-  const uint64_t bytes = (uint64_t)ir_type_elems(p.block) * 2;
+  const uint64_t bytes = (uint64_t)p.box_elems * 2;
   // The buffer is this warp's: free once the strip before the last has been read. Between tiles all are there, in order.
   const V elected = elected_lane(l);
   if_elected(l, elected, strip ? "cp.async.bulk.wait_group.read 1;" : "cp.async.bulk.wait_group 0;", "", NULL,
@@ -450,16 +456,22 @@ static void lower_strip(Lower *l, const IrOp *op) {
   for (uint32_t q = 0; q < 4; q++) {
     const V chunk = lower_xor(l, lower_add(l, half, u32(l, 2 * q)), swap);
     V args[5] = {lower_gep(l, l->i8, buffer, lower_add(l, line, LLVMBuildShl(l->b, chunk, u32(l, 4), "")))};
-    for (uint32_t i = 0; i < 4; i++) args[1 + i] = lower_operand(l, op, 4 + 4 * q + i);
+    for (uint32_t i = 0; i < 4; i++) args[1 + i] = lower_operand(l, op, 2 + rank + 4 * q + i);
     nvptx_asm(l, l->void_, "stmatrix.sync.aligned.m8n8.x4.shared.b16 [$0], {$1, $2, $3, $4};", "l,r,r,r,r",
               args, 5, ASM_EFFECT | ASM_CONVERGENT);
   }
   nvptx_asm(l, l->void_, "fence.proxy.async.shared::cta;", "", NULL, 0, ASM_EFFECT);
   nvptx_warp_barrier(l);
-  V args[] = {map, lower_operand(l, op, 3), lower_operand(l, op, 2),
-              LLVMBuildPtrToInt(l->b, buffer, l->i32, "")};
-  if_elected(l, elected, "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [$1, {$2, $3}], [$4];",
-             "l,r,r,r", args, 4);
+  V args[2 + 5] = {map, LLVMBuildPtrToInt(l->b, buffer, l->i32, "")};
+  const char *place = "", *kinds = "l,r";
+  for (uint32_t i = 0; i < rank; i++) { // the contiguous axis first
+    args[2 + i] = lower_operand(l, op, 2 + rank - 1 - i);
+    place = nvptx_text(l, "%s%s$%u", place, i ? ", " : "", 3 + i);
+    kinds = nvptx_text(l, "%s,r", kinds);
+  }
+  if_elected(l, elected,
+             nvptx_text(l, "cp.async.bulk.tensor.%ud.global.shared::cta.tile.bulk_group [$1, {%s}], [$2];", rank, place),
+             kinds, args, 2 + rank);
   if_elected(l, elected, "cp.async.bulk.commit_group;", "", NULL, 0);
 }
 
