@@ -7,7 +7,6 @@
 //   elementwise              that of the first operand that is dear to move
 // Operands come in the layout that their user asks for. What is cheap to compute (indices, splats, comparisons of them) is computed
 // again in it; all else passes a `relayout`, placed right behind the definition, so that each value moves once a layout.
-#include "ir/launch.h"
 #include "pass/place.h"
 
 #include <string.h>

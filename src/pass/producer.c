@@ -11,7 +11,6 @@
 // A loop takes part where its blocks come through descriptors that the host can make, feed products of four warps, and where nothing
 // that the program computes or writes decides about addresses or control. What keeps a loop from it is a remark.
 // Source of the structure: warp-specialised pipelines as CUTLASS documents them for Hopper.
-#include "ir/launch.h"
 #include "pass/pass_impl.h"
 
 #include <string.h>
