@@ -55,10 +55,10 @@ static bool is_hint(PyObject *name) {
 }
 
 // 1: an option, 0: none, -1: a wrong one.
-static int take_option(PyObject *name, PyObject *value, Options *o) {
-  if (PyUnicode_CompareWithASCIIString(name, "num_warps") == 0)
+static int take_option(const State *s, PyObject *name, PyObject *value, Options *o) {
+  if (name == s->s_num_warps || PyUnicode_CompareWithASCIIString(name, "num_warps") == 0)
     return take_long(value, "num_warps", 1, 32, &o->num_warps) ? 1 : -1;
-  if (PyUnicode_CompareWithASCIIString(name, "num_stages") == 0)
+  if (name == s->s_num_stages || PyUnicode_CompareWithASCIIString(name, "num_stages") == 0)
     return take_long(value, "num_stages", 0, 16, &o->num_stages) ? 1 : -1;
   if (PyUnicode_CompareWithASCIIString(name, "num_ctas") == 0) {
     long one = 1;
@@ -84,8 +84,11 @@ static int param_at(const Kernel *k, PyObject *name) {
 }
 
 static bool bind_keyword(const Kernel *k, Call *c, PyObject *name, PyObject *value) {
+  const State *s = k->state;
   const int at = param_at(k, name);
-  const int option = take_option(name, value, &c->options);
+  // a parameter may have the name of an option, and is then both
+  const bool may = at < 0 || name == s->s_num_warps || name == s->s_num_stages;
+  const int option = may ? take_option(s, name, value, &c->options) : 0;
   if (option < 0) return false;
   if (at < 0) {
     if (!option) PyErr_Format(PyExc_TypeError, "%s: there is no parameter and no option '%U'", k->text, name);

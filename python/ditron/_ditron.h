@@ -72,7 +72,8 @@ typedef struct Device {
 typedef struct State {
   PyObject *error, *compile_error, *resources, *deadline, *assertion; // exceptions
   PyObject *classify, *describe, *describe_descriptor, *current_stream;
-  PyObject *s_dtype, *s_is_cpu, *s_value, *s_array_struct, *s_data_ptr, *s_get_device, *s_compile;
+  PyObject *s_dtype, *s_is_cpu, *s_value, *s_array_struct, *s_data_ptr, *s_get_device, *s_compile,
+      *s_num_warps, *s_num_stages;
   PyObject *image_type, *loaded_type, *launcher_type;
   TypeInfo types[MOST_TYPES];
   int ntypes;

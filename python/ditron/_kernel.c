@@ -196,21 +196,25 @@ static bool take_extent(PyObject *o, uint32_t *out) {
   return true;
 }
 
+// One to three extents; more than three where the rest are 1.
 static bool take_grid(PyObject *grid, uint32_t out[3]) {
+  const char *const what = "a grid is one to three integers, or a function that gives them";
   out[0] = out[1] = out[2] = 1;
   if (PyLong_Check(grid)) return take_extent(grid, out);
   const bool tuple = PyTuple_Check(grid);
   const Py_ssize_t n = tuple ? PyTuple_Size(grid) : PySequence_Check(grid) ? PySequence_Size(grid) : -1;
-  if (n < 1 || n > 3) {
-    if (!PyErr_Occurred())
-      PyErr_SetString(PyExc_TypeError, "a grid is one to three integers, or a function that gives them");
+  if (n < 1) {
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, what);
     return false;
   }
   for (Py_ssize_t i = 0; i < n; i++) {
+    uint32_t extent = 1;
     PyObject *o = tuple ? PyTuple_GetItem(grid, i) : PySequence_GetItem(grid, i);
-    const bool ok = o && take_extent(o, &out[i]);
+    const bool ok = o && take_extent(o, &extent);
     if (!tuple) Py_XDECREF(o);
     if (!ok) return false;
+    if (i < 3) out[i] = extent;
+    if (i >= 3 && extent != 1) return PyErr_SetString(PyExc_TypeError, what), false;
   }
   return true;
 }

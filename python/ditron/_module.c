@@ -431,7 +431,8 @@ static void module_free(void *m) {
                             &s->assertion,      &s->classify,      &s->describe,     &s->describe_descriptor,
                             &s->current_stream, &s->s_dtype,       &s->s_is_cpu,     &s->s_value,
                             &s->s_array_struct, &s->s_data_ptr,    &s->s_get_device, &s->s_compile,
-                            &s->image_type,     &s->loaded_type,   &s->launcher_type};
+                            &s->s_num_warps,    &s->s_num_stages,  &s->image_type,   &s->loaded_type,
+                            &s->launcher_type};
   for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) Py_CLEAR(*all[i]);
 }
 
@@ -471,10 +472,11 @@ static bool make_names(State *s) {
   const struct {
     PyObject **out;
     const char *text;
-  } names[] = {{&s->s_dtype, "dtype"},          {&s->s_is_cpu, "is_cpu"},
-               {&s->s_value, "value"},          {&s->s_data_ptr, "data_ptr"},
-               {&s->s_compile, "_compile"},     {&s->s_array_struct, "__array_struct__"},
-               {&s->s_get_device, "get_device"}};
+  } names[] = {{&s->s_dtype, "dtype"},           {&s->s_is_cpu, "is_cpu"},
+               {&s->s_value, "value"},           {&s->s_data_ptr, "data_ptr"},
+               {&s->s_compile, "_compile"},      {&s->s_array_struct, "__array_struct__"},
+               {&s->s_get_device, "get_device"}, {&s->s_num_warps, "num_warps"},
+               {&s->s_num_stages, "num_stages"}};
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
     if (!(*names[i].out = PyUnicode_InternFromString(names[i].text))) return false;
   }

@@ -4,7 +4,9 @@ A function with @jit at the top of a file is compiled from that file. Anything e
 that is given to jit later) is compiled from a text made here: its own lines and those of the functions that it uses, each at its place in the file so that
 messages name the right line, behind one line of imports.
 """
+import ast
 import dis
+import functools
 import inspect
 import linecache
 import os
@@ -17,6 +19,7 @@ from . import _values
 NOT_SEARCHED = {"triton", "triton_dist", "torch", "numpy", "ditron", "math", "builtins", "__main__"}
 
 
+LIBDEVICE = re.compile(r"triton\.language\.extra\.(\w+\.)?libdevice")
 JIT = re.compile(r"^\s*@\s*(\w+\.)*jit\b", re.M)  # the decorator by which the compiler knows a kernel
 
 
@@ -77,6 +80,27 @@ def reached_from(fn):
     return found
 
 
+@functools.lru_cache(maxsize=256)
+def names_in(path, functions=False):
+    """The names that a module's own text gives a meaning: defined, assigned or imported in it, at any depth. functions: only those."""
+    try:
+        with open(path, encoding="utf-8") as f:
+            tree = ast.parse(f.read())
+    except (OSError, TypeError, ValueError, SyntaxError):
+        return frozenset()
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            found.add(node.name)
+        elif functions:
+            continue
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            found.update((a.asname or a.name).partition(".")[0] for a in node.names)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+    return found
+
+
 def root_of(module):
     """The folder from which a module is imported."""
     path = getattr(module, "__file__", None)
@@ -107,13 +131,14 @@ class Source:
     def __init__(self, jit):
         self.fn, self.kernel = jit.fn, jit.fn.__name__
         self.functions = reached_from(jit.fn)
-        self.bound, self.watched, roots = {}, [], []
         self.path, self.text = at_top_of_file(jit.fn), None
+        self.bound, self.watched, roots = {}, [], []
         for f, names in self.functions.items():
             own = self.path is None or f.__globals__ is self.fn.__globals__
-            prefix = "" if own else f.__module__ + "."
             for name, (value, where) in names.items():
-                self.bind(prefix + name, name, value, where)
+                self.bind(name if own else f"{f.__module__}.{name}", name, value, where)
+                if not own and f.__name__ in names_in(self.path, functions=True):  # a generated file has a copy of its text
+                    self.bind(name, name, value, where)
             roots += [sys.modules.get(f.__module__)]
             roots += [v if isinstance(v, types.ModuleType) else sys.modules.get(getattr(v, "__module__", None) or "")
                       for v, _ in names.values() if isinstance(v, types.ModuleType) or function_of(v)]
@@ -123,18 +148,29 @@ class Source:
             self.make_text(jit)
 
     def bind(self, bound, name, value, where):
-        if _values.is_function(value):
+        fn = function_of(value)
+        if fn is not None and not self.decided_here(fn, name, where):
             return
-        constant = _values.constant(value, None)
+        constant = _values.constant(value, self.name_of)
         if constant is not None:
             self.bound[bound] = constant
-            if where is not None:
+            if where is not None and fn is None:
                 self.watched.append((where, name, value))
+
+    def decided_here(self, fn, name, where):
+        """Whether only this process knows which function a name means; else the compiler finds it as the file says."""
+        if LIBDEVICE.fullmatch(fn.__module__ or ""):
+            return True
+        if self.path is None or where is None:
+            return False
+        if fn.__globals__ is where and fn.__name__ != name:  # fast = a if something() else b
+            return function_of(where.get(fn.__name__)) is fn
+        return name not in names_in(where.get("__file__"))
 
     def name_of(self, function):
         """How the compiler finds a function that is passed as a constant."""
         fn = function_of(function) or function
-        same = fn.__globals__ is self.fn.__globals__ or fn in self.functions
+        same = fn.__globals__ is self.fn.__globals__ or (self.path is None and fn in self.functions)
         return fn.__name__ if same else f"{fn.__module__}.{fn.__name__}"
 
     # ---- functions that are not at the top of a file
