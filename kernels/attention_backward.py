@@ -44,7 +44,7 @@ def kv_step(dk, dv, k, v, q_ptr, dout_ptr, lse_ptr, delta_ptr, dq_sum_ptr, cols,
     for start in range(begin, end, BLOCK_M):
         rows = start + tl.arange(0, BLOCK_M)
         ok = rows < len_q
-        at = start.to(tl.int64) * q_row
+        at = tl.cast(start, tl.int64) * q_row
         q = tl.load(q_ptr + at + block, mask=ok[:, None], other=0.0)
         # A query beyond the end has probabilities 2^(0 - inf) = 0 and a dout of zeros: it needs no mask but this one.
         lse = tl.load(lse_ptr + rows, mask=ok, other=float("inf")) * log2e
@@ -123,7 +123,7 @@ def q_step(dq, q, dout, lse, delta, k_ptr, v_ptr, rows, begin, end, len_k, shift
     block = tl.arange(0, BLOCK_N)[:, None] * k_row + tl.arange(0, HEAD_DIM)[None, :]
     for start in range(begin, end, BLOCK_N):
         cols = start + tl.arange(0, BLOCK_N)
-        at = start.to(tl.int64) * k_row
+        at = tl.cast(start, tl.int64) * k_row
         if MASKED:
             k = tl.load(k_ptr + at + block, mask=cols[:, None] < len_k, other=0.0)
             v = tl.load(v_ptr + at + block, mask=cols[:, None] < len_k, other=0.0)

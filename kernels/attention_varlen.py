@@ -37,7 +37,7 @@ def attend(q, acc, row_sum, row_max, k_ptr, v_ptr, rows, begin, end, len_k, shif
     block = tl.arange(0, BLOCK_N)[:, None] * k_row + tl.arange(0, HEAD_DIM)[None, :]
     for start in range(begin, end, BLOCK_N):
         cols = start + tl.arange(0, BLOCK_N)
-        at = start.to(tl.int64) * k_row
+        at = tl.cast(start, tl.int64) * k_row
         if MASKED:
             k = tl.load(k_ptr + at + block, mask=cols[:, None] < len_k, other=0.0)
         else:

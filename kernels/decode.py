@@ -39,7 +39,7 @@ def decode_split_kernel(q_ptr, k_ptr, v_ptr, partial_ptr, partial_lse_ptr, block
         cols = start + tl.arange(0, BLOCK_N)
         col_ok = cols < end
         if block_table_ptr is None:
-            first = batch * k_page + start.to(tl.int64) * k_row
+            first = batch * k_page + tl.cast(start, tl.int64) * k_row
             offsets = tl.arange(0, BLOCK_N) * k_row
         elif PAGE % BLOCK_N == 0:
             page = tl.load(block_table_ptr + batch * table_stride + start // PAGE).to(tl.int64)
@@ -47,7 +47,7 @@ def decode_split_kernel(q_ptr, k_ptr, v_ptr, partial_ptr, partial_lse_ptr, block
             offsets = tl.arange(0, BLOCK_N) * k_row
         else:
             page = tl.load(block_table_ptr + batch * table_stride + cols // PAGE, mask=col_ok, other=0).to(tl.int64)
-            first = tl.zeros((), tl.int64)
+            first = tl.cast(start, tl.int64) * 0
             offsets = page * k_page + (cols % PAGE) * k_row
         first += kv_head * k_head
         offsets = offsets[:, None] + dims[None, :]

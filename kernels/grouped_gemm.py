@@ -32,7 +32,7 @@ def grouped_gemm_kernel(a_ptr, b_ptr, c_ptr, offsets_ptr, groups, N, K, stride_a
             pid_m, pid_n = grouped(tile, tiles_m, tiles_n, 0, 1, GROUP_M)
             m = begin.to(tl.int64) + pid_m * BLOCK_M
             n = (pid_n * BLOCK_N).to(tl.int64)
-            acc = multiply(a_ptr + m * stride_am, b_ptr + g.to(tl.int64) * stride_bg + n * stride_bn,
+            acc = multiply(a_ptr + m * stride_am, b_ptr + tl.cast(g, tl.int64) * stride_bg + n * stride_bn,
                            tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32), rows - pid_m * BLOCK_M, N - pid_n * BLOCK_N,
                            K, stride_am, stride_ak, stride_bk, stride_bn, BLOCK_M, BLOCK_N, BLOCK_K, PRECISION)
             finish(acc, c_ptr + m * stride_cm + n * stride_cn, None, None, rows - pid_m * BLOCK_M, N - pid_n * BLOCK_N, 1.0,

@@ -12,8 +12,8 @@ def softmax_kernel(out_ptr, x_ptr, x_row_stride, out_row_stride, n_rows, n_cols,
     for row in tl.range(row_start, n_rows, row_step, num_stages=num_stages):
         cols = tl.arange(0, BLOCK_SIZE)
         mask = cols < n_cols
-        x = tl.load(x_ptr + row.to(tl.int64) * x_row_stride + cols, mask=mask, other=-float('inf')).to(tl.float32)
+        x = tl.load(x_ptr + tl.cast(row, tl.int64) * x_row_stride + cols, mask=mask, other=-float('inf')).to(tl.float32)
         x = x - tl.max(x, axis=0)
         numerator = tl.exp(x)
         y = numerator / tl.sum(numerator, axis=0)
-        tl.store(out_ptr + row.to(tl.int64) * out_row_stride + cols, y.to(out_ptr.dtype.element_ty), mask=mask)
+        tl.store(out_ptr + tl.cast(row, tl.int64) * out_row_stride + cols, y.to(out_ptr.dtype.element_ty), mask=mask)

@@ -43,7 +43,7 @@ ROWS = [
     ("softmax.py:softmax_kernel", 8, 2, sig("out_ptr x_ptr:*bf16 x_row_stride out_row_stride:i32:16 n_rows:i32 n_cols:i32:16", BLOCK_SIZE=8192)),
     ("norm.py:layer_norm_kernel", 8, 2, sig("x_ptr w_ptr b_ptr out_ptr:*bf16 row_stride:i32:16 n_rows:i32 n_cols:i32:16 eps:f32", BLOCK_SIZE=8192)),
     ("norm.py:rms_norm_kernel", 8, 2, sig("x_ptr w_ptr out_ptr:*bf16 row_stride:i32:16 n_rows:i32 n_cols:i32:16 eps:f32", BLOCK_SIZE=8192)),
-    ("rope.py:rope_kernel", 4, 2, sig("x_ptr out_ptr:*bf16 cos_ptr sin_ptr:*f32 positions_ptr:*i64 heads rest half:i32") + ", " +
+    ("rope.py:rope_kernel", 4, 2, sig("x_ptr out_ptr:*bf16 cos_ptr sin_ptr:*f32 positions_ptr:*i64 heads:i32 rest half:i32:16") + ", " +
      strides("xt xh ot oh angle") + ", BLOCK_H=16, BLOCK_HALF=64, BLOCK_REST=0"),
     ("cross_entropy.py:cross_entropy_kernel", 8, 2,
      sig("x_ptr:*bf16 target_ptr:*i64 loss_ptr lse_ptr:*f32 row_stride n_cols:i32:16 ignore:i32 smoothing penalty:f32", BLOCK=4096)),
