@@ -52,6 +52,51 @@ static void add_fixed_args(Compile *c, ImageVariant *v) {
   v->nargs = n;
 }
 
+static bool always_fits(const Image *im) {
+  for (uint32_t k = 0; k < im->nkernels; k++) {
+    const ImageVariant *v = im->kernels[k].variants;
+    for (uint32_t i = 0; i < v->nmaps; i++) {
+      if (!image_map_always_fits(v, &v->maps[i])) return false;
+    }
+  }
+  return true;
+}
+
+// Where the accelerator may refuse a launch's tensors a second variant does without it. What keeps that one from being compiled is
+// nothing that the program did wrong: then there is only the first.
+static void add_plain(Compile *c, IrModule *m, PassConfig config, Image *im) {
+  Arena *a = &c->call->arena;
+  PassMachine machine = *config.machine;
+  TargetOptions target = c->target;
+  Diags d;
+  Image *plain;
+  machine.tma = false;
+  config.machine = &machine;
+  config.diags = &d;
+  config.explain = false;
+  target.before = im;
+  diags_init(&d, a);
+  if (pass_run(m, compile_passes(c), &config) != ST_OK ||
+      target_compile(m, &target, a, &d, &plain) != ST_OK || plain->is_text != im->is_text ||
+      plain->nkernels != im->nkernels)
+    return;
+  for (uint32_t k = 0; k < im->nkernels; k++) {
+    ImageKernel *to = &im->kernels[k];
+    ImageVariant *both = arena_array(a, ImageVariant, 2);
+    both[0] = to->variants[0];
+    both[1] = plain->kernels[k].variants[0];
+    both[1].code = 1;
+    both[1].guard_text = "where the tensor memory accelerator does not take the tensors";
+    to->variants = both;
+    to->nvariants = 2;
+  }
+  im->more = arena_new(a, ImageBlob);
+  *im->more = (ImageBlob){plain->code, plain->code_bytes};
+  im->nmore = 1;
+  im->sites = plain->sites;
+  im->nsites = plain->nsites;
+}
+
 Status compile_back(Compile *c, Image **out) {
   Arena *a = &c->call->arena;
   Diags *d = &c->call->diags;
@@ -62,8 +107,10 @@ Status compile_back(Compile *c, Image **out) {
                        .diags = d,
                        .explain = c->o.explain,
                        .verify = c->call->context->knobs.verify_each};
+  IrModule *kept = machine.tma ? ir_module_clone(c->module, a) : NULL;
   if ((s = pass_run(c->module, compile_passes(c), &config)) != ST_OK) return s;
   if ((s = target_compile(c->module, &c->target, a, d, out)) != ST_OK) return s;
+  if (kept && !always_fits(*out)) add_plain(c, kept, config, *out);
   for (uint32_t k = 0; k < (*out)->nkernels; k++)
     for (uint32_t v = 0; v < (*out)->kernels[k].nvariants; v++)
       add_fixed_args(c, &(*out)->kernels[k].variants[v]);

@@ -4,7 +4,7 @@
 static const char MAGIC[8] = "DTKIMAGE";
 static const char WHAT[] = "kernel image";
 static const char TOO_MANY_MAPS[] = "a kernel has too many tensor maps";
-enum { FORMAT = 4 };
+enum { FORMAT = 5 };
 
 const struct ImageDtypeInfo image_dtypes[IMAGE_NDTYPES] = {
     [IMAGE_I1] = {"i1", 1, 1},    [IMAGE_I8] = {"i8", 8, 1},         [IMAGE_I16] = {"i16", 16, 2},
@@ -79,7 +79,7 @@ static void get_arg(ImageReader *r, ImageArg *a, uint32_t args_bytes) {
 }
 
 // ---- variants and kernels ----------------------------------------------------------------------
-enum { VARIANT_MIN = 4 + 4 + 4 + 4 + 2 * 4 + 8 + 4 * 4 + 3 * 4 + 8 + 4 + 1 + 4 };
+enum { VARIANT_MIN = 4 + 4 + 4 + 4 + 2 * 4 + 8 + 4 * 4 + 3 * 4 + 8 + 4 + 1 + 4 + 4 };
 static void put_variant(ImageWriter *w, const ImageVariant *v) {
   image_put_str(w, v->entry);
   image_put_str(w, v->guard_text);
@@ -98,6 +98,7 @@ static void put_variant(ImageWriter *w, const ImageVariant *v) {
   image_put_u32(w, v->wait);
   image_put_u8(w, v->has_waits);
   image_put_u8(w, v->early);
+  image_put_u32(w, v->code);
   image_put_u32(w, v->nmaps);
   for (uint32_t i = 0; i < v->nmaps; i++) image_put_map(w, &v->maps[i]);
 }
@@ -121,6 +122,7 @@ static void get_variant(ImageReader *r, ImageVariant *v) {
   v->wait = (ImageWait)image_get_below(r, IMAGE_WAIT_MUTUAL + 1, "a kernel is of an unknown wait class");
   v->has_waits = image_get_bool(r);
   v->early = image_get_bool(r);
+  v->code = image_get_u32(r);
   v->nmaps = image_get_count(r, IMAGE_MAP_MIN);
   if (v->nmaps > IMAGE_MAPS_MAX) image_bad(r, TOO_MANY_MAPS);
   if (r->bad) return;
@@ -171,10 +173,27 @@ static void get_site(ImageReader *r, ImageSite *s) {
   s->fmt = image_get_str(r);
 }
 
+static const char *code_fault(const Image *im) {
+  static const char no_end[] = "its code should be a text but has no end";
+  if (im->is_text && (!im->code_bytes || ((const char *)im->code)[im->code_bytes - 1])) return no_end;
+  for (uint32_t i = 0; i < im->nmore; i++) {
+    const ImageBlob *b = &im->more[i];
+    if (!b->bytes) return "a part of its code is empty";
+    if (im->is_text && ((const char *)b->code)[b->bytes - 1]) return no_end;
+  }
+  for (uint32_t k = 0; k < im->nkernels; k++) {
+    for (uint32_t v = 0; v < im->kernels[k].nvariants; v++) {
+      if (im->kernels[k].variants[v].code > im->nmore)
+        return "a variant is in a part of the code that there is not";
+    }
+  }
+  return NULL;
+}
+
 // NULL, or why the image cannot be written: what the reader would refuse is never written.
 static const char *image_fault(const Image *im) {
-  if (im->is_text && (!im->code_bytes || ((const char *)im->code)[im->code_bytes - 1]))
-    return "its code should be a text but has no end";
+  const char *code = code_fault(im);
+  if (code) return code;
   for (uint32_t k = 0; k < im->nkernels; k++) {
     const ImageKernel *kernel = &im->kernels[k];
     if (!kernel->name) return "a kernel has no name";
@@ -223,6 +242,11 @@ Status image_write(const Image *im, Arena *a, void **bytes, size_t *n, Diags *d)
   image_put_u8(&w, im->sm_exact);
   image_put_u64(&w, im->code_bytes);
   image_put(&w, im->code, im->code_bytes);
+  image_put_u32(&w, im->nmore);
+  for (uint32_t i = 0; i < im->nmore; i++) {
+    image_put_u64(&w, im->more[i].bytes);
+    image_put(&w, im->more[i].code, im->more[i].bytes);
+  }
   image_seal_end(&w);
   *bytes = w.out.data;
   *n = w.out.len;
@@ -249,8 +273,11 @@ Status image_read(Arena *a, const void *bytes, size_t n, Image **out, Diags *d) 
   im->sm = image_get_u32(&r);
   im->sm_exact = image_get_bool(&r);
   im->code = image_get_blob(&r, &im->code_bytes);
-  if (!r.bad && im->is_text && (!im->code_bytes || ((const char *)im->code)[im->code_bytes - 1]))
-    image_bad(&r, "its code should be a text but has no end");
+  im->nmore = image_get_count(&r, 8);
+  im->more = arena_array(a, ImageBlob, im->nmore);
+  for (uint32_t i = 0; i < im->nmore; i++) im->more[i].code = image_get_blob(&r, &im->more[i].bytes);
+  const char *fault = r.bad ? NULL : code_fault(im);
+  if (fault) image_bad(&r, fault);
   const Status done = image_finish(&r, WHAT, d);
   if (done == ST_OK) *out = im;
   return done;

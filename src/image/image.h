@@ -248,6 +248,7 @@ typedef struct ImageVariant {
   // GPU: may start before what stands in front of it in its stream has ended; it waits for that itself, before it accesses memory.
   bool early;
   bool has_waits; // any wait, barrier across warps or team barrier inside: instances need fibers
+  uint32_t code;  // where its entry is: 0: Image.code, i: Image.more[i - 1]
   ImageMap *maps; // GPU: in the order of the hidden parameters
   uint32_t nmaps;
 } ImageVariant;
@@ -256,6 +257,10 @@ typedef struct ImageKernel {
   ImageVariant *variants;
   uint32_t nvariants;
 } ImageKernel;
+typedef struct ImageBlob {
+  const void *code;
+  size_t bytes;
+} ImageBlob;
 typedef struct Image {
   ImageTarget target;
   const char *cpu_features; // needed: "avx2,fma,f16c" or "avx512f,..." or "sm_90a"
@@ -272,6 +277,9 @@ typedef struct Image {
   ImageSite *sites;
   uint32_t nsites;
   const char *source_name;
+  ImageBlob
+      *more; // code of the variants that say so (ImageVariant.code), of the kind that `code` is; GPUs only
+  uint32_t nmore;
 } Image;
 // The variant's arguments get other numbers: argument i is number to[i] from now on.
 void image_renumber_args(ImageVariant *v, const uint32_t *to);
@@ -284,6 +292,8 @@ const char *image_map_fault(const ImageVariant *v, const ImageMap *m);
 void image_map_eval(const ImageVariant *v, const ImageMap *m, const void *packed, ImageMapNumbers *out);
 // May the accelerator be told these numbers? Else `why` gets a clause for people: "its base must ...".
 bool image_map_fits(const ImageMap *m, const ImageMapNumbers *n, char *why, size_t cap);
+// Do they fit for all arguments that the variant's guards let pass? False where it is not sure.
+bool image_map_always_fits(const ImageVariant *v, const ImageMap *m);
 // Without elements: every read is padding, no write happens. What the accelerator is told then is the caller's.
 bool image_map_empty(const ImageMap *m, const ImageMapNumbers *n);
 

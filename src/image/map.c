@@ -261,3 +261,40 @@ bool image_map_fits(const ImageMap *m, const ImageMapNumbers *n, char *why, size
   }
   return true;
 }
+
+// The largest power of two that surely divides what a recipe gives.
+static uint64_t divisor(const ImageVariant *v, const ImageRecipe *r) {
+  enum { MOST = 1 << 20 }; // of what is multiplied: no overflow
+  uint64_t stack[IMAGE_RECIPE_DEPTH];
+  int top = -1;
+  for (const ImageStep *s = r->steps, *end = s + r->n; s < end; s++) {
+    if (needs(s->op) == 0) {
+      const ImageArg *a = s->op == IMAGE_STEP_ARG || s->op == IMAGE_STEP_BASE ? &v->args[s->arg] : NULL;
+      const uint64_t x = s->op == IMAGE_STEP_CONST         ? (uint64_t)s->value | MOST
+                         : a && a->kind == IMAGE_ARG_FIXED ? (uint64_t)a->value | MOST
+                         : a                               ? a->divisible
+                                                           : 1;
+      stack[++top] = x & -x;
+      continue;
+    }
+    if (needs(s->op) == 1) continue; // low bits stay, and what has none of them is 0
+    const uint64_t y = stack[top--];
+    uint64_t *z = &stack[top];
+    if (s->op == IMAGE_STEP_MUL)
+      *z = *z * y > MOST ? MOST : *z * y;
+    else
+      *z = s->op != IMAGE_STEP_ADD && s->op != IMAGE_STEP_SUB ? 1 : *z < y ? *z : y;
+  }
+  return stack[0];
+}
+
+bool image_map_always_fits(const ImageVariant *v, const ImageMap *m) {
+  const uint32_t bytes = image_dtypes[m->dtype].bytes, last = m->rank - 1;
+  const ImageRecipe *one = &m->strides[last];
+  if (one->n != 1 || one->steps[0].op != IMAGE_STEP_CONST || one->steps[0].value != 1) return false;
+  if (divisor(v, &m->base) % 16 || divisor(v, &m->sizes[last]) * bytes % 16) return false;
+  for (uint32_t i = 0; i < last; i++) {
+    if (divisor(v, &m->strides[i]) * bytes % 16) return false;
+  }
+  return true;
+}

@@ -26,7 +26,7 @@ typedef struct CudaFunction {
 } CudaFunction;
 
 typedef struct CudaKernel {
-  CudaModule *module;
+  CudaModule **modules;    // by part of the image's code
   CudaFunction *functions; // by variant
   const CudaName *name;
   CudaSlab *slab; // of its rank record
@@ -155,12 +155,12 @@ static Status fail_load(const RtKernel *k, CuStatus s, const char *log, RtError 
   }
 }
 
-static Status load_module(RtKernel *k, CudaModule **out, RtError *e) { // lock held
+static Status load_module(RtKernel *k, const void *code, size_t bytes, CudaModule **out,
+                          RtError *e) { // lock held
   CudaRank *cr = cuda_rank(k->rank);
-  const Image *im = k->image;
-  const uint64_t hash[2] = {hash_bytes(im->code, im->code_bytes, 1), hash_bytes(im->code, im->code_bytes, 2)};
+  const uint64_t hash[2] = {hash_bytes(code, bytes, 1), hash_bytes(code, bytes, 2)};
   for (CudaModule *m = cr->modules; m; m = m->next) {
-    if (m->bytes != im->code_bytes || m->hash[0] != hash[0] || m->hash[1] != hash[1]) continue;
+    if (m->bytes != bytes || m->hash[0] != hash[0] || m->hash[1] != hash[1]) continue;
     m->users++;
     *out = m;
     return ST_OK;
@@ -170,12 +170,12 @@ static Status load_module(RtKernel *k, CudaModule **out, RtError *e) { // lock h
   void *values[] = {log, (void *)(uintptr_t)(sizeof log - 1)};
   CudaModule *m = calloc(1, sizeof *m);
   if (!m) return rt_no_memory(e);
-  const CuStatus s = cr->cu->ModuleLoadDataEx(&m->module, im->code, im->is_text ? 2 : 0, options, values);
+  const CuStatus s = cr->cu->ModuleLoadDataEx(&m->module, code, k->image->is_text ? 2 : 0, options, values);
   if (s != CU_OK) {
     free(m);
     return fail_load(k, s, log, e);
   }
-  m->bytes = im->code_bytes;
+  m->bytes = bytes;
   memcpy(m->hash, hash, sizeof hash);
   m->users = 1;
   m->next = cr->modules;
@@ -273,7 +273,8 @@ static Status prepare(const RtKernel *k, const ImageVariant *v, CudaFunction *f,
 static Status load_variant(RtKernel *k, CudaKernel *ck, uint32_t i, RtError *e) {
   const ImageVariant *v = &k->info->variants[i];
   CudaFunction *f = &ck->functions[i];
-  const CuStatus s = cuda_rank(k->rank)->cu->ModuleGetFunction(&f->function, ck->module->module, v->entry);
+  const CuStatus s =
+      cuda_rank(k->rank)->cu->ModuleGetFunction(&f->function, ck->modules[v->code]->module, v->entry);
   if (s == CU_NOT_FOUND) return rt_fail(e, ST_CORRUPT, "the image's code has no entry '%.100s'", v->entry);
   if (s != CU_OK) return rt_cuda_check(k->rank, s, e, "looking for kernel '%s'", k->info->name);
   f->launch = (CuLaunch){.block = {v->num_warps * v->lanes, 1, 1}, .shared_bytes = v->shared_bytes};
@@ -295,7 +296,10 @@ static Status load_variant(RtKernel *k, CudaKernel *ck, uint32_t i, RtError *e) 
 static Status load_here(RtKernel *k, CudaKernel *ck, RtError *e) { // the context is current
   CudaRank *cr = cuda_rank(k->rank);
   pthread_mutex_lock(&cr->lock);
-  Status s = load_module(k, &ck->module, e);
+  const Image *im = k->image;
+  Status s = load_module(k, im->code, im->code_bytes, &ck->modules[0], e);
+  for (uint32_t i = 0; i < im->nmore && s == ST_OK; i++)
+    s = load_module(k, im->more[i].code, im->more[i].bytes, &ck->modules[1 + i], e);
   if (s == ST_OK && !(ck->name = intern_name(cr, k->info->name))) s = rt_no_memory(e);
   pthread_mutex_unlock(&cr->lock);
   for (uint32_t i = 0; i < k->info->nvariants && s == ST_OK; i++) s = load_variant(k, ck, i, e);
@@ -310,6 +314,7 @@ Status rt_cuda_kernel_load(RtKernel *k, Diags *d, RtError *e) {
   if (rt_aborted(k->rank->team)) return rt_team_failure(k->rank->team, e);
   CudaKernel *ck = k->device = arena_new(&k->arena, CudaKernel);
   ck->functions = arena_array(&k->arena, CudaFunction, k->info->nvariants);
+  ck->modules = arena_array(&k->arena, CudaModule *, 1 + (size_t)k->image->nmore);
   const CuContext before = rt_cuda_enter(cr);
   s = load_here(k, ck, e);
   rt_cuda_leave(cr, before);
@@ -323,7 +328,9 @@ void rt_cuda_kernel_unload(RtKernel *k) {
   const CuContext before = rt_cuda_enter(cr);
   pthread_mutex_lock(&cr->lock);
   if (ck->slab) ck->slab->owner[ck->slot] = NULL;
-  if (ck->module) drop_module(cr, ck->module);
+  for (uint32_t i = 0; i <= k->image->nmore; i++) {
+    if (ck->modules[i]) drop_module(cr, ck->modules[i]);
+  }
   pthread_mutex_unlock(&cr->lock);
   rt_cuda_leave(cr, before);
 }

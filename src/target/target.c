@@ -292,6 +292,7 @@ static Status start(const IrModule *m, const TargetOptions *o, Arena *a, Diags *
   if (s != ST_OK) return s;
   *l = (Lower){
       .target = target_find(o->target), .facts = facts, .options = o, .ir = m, .arena = a, .diags = d};
+  for (uint32_t i = 0; o->before && i < o->before->nsites; i++) vec_push(a, &l->sites, o->before->sites[i]);
   return ST_OK;
 }
 

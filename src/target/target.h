@@ -45,10 +45,11 @@ typedef struct TargetOptions {
   // x86: NULL or "host": this machine; else a baseline: x86-64-v3, x86-64-v4 or an LLVM CPU name.
   // nvptx: sm_80, sm_89, sm_90a (NULL).
   const char *cpu;
-  const char *ptxas; // nvptx: the program; NULL: found on PATH or in CUDA's usual place
-  int opt;           // 0: hardly any optimisation; 1: everything that pays (use this)
-  bool debug_lines;  // line tables for debuggers and profilers
-  bool verify;       // check the LLVM module (always on in debug builds)
+  const char *ptxas;   // nvptx: the program; NULL: found on PATH or in CUDA's usual place
+  int opt;             // 0: hardly any optimisation; 1: everything that pays (use this)
+  bool debug_lines;    // line tables for debuggers and profilers
+  bool verify;         // check the LLVM module (always on in debug builds)
+  const Image *before; // its sites come first, so that its code and this one may lie in one image; NULL: none
 } TargetOptions;
 
 typedef struct Target Target;

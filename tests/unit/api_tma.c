@@ -193,6 +193,7 @@ static void test_folded(void **state) {
   Image *image;
   assert_int_equal(image_read(&a, bytes, n, &image, &d), ST_OK);
   const ImageVariant *v = image->kernels[0].variants;
+  assert_int_equal(image->kernels[0].nvariants, 1); // guards promise what the accelerator asks for
   assert_int_equal(v->nargs, 7);
   assert_int_equal(v->args[0].kind, IMAGE_ARG_FIXED);
   assert_int_equal(v->nmaps, 2);
@@ -214,6 +215,64 @@ static void test_folded(void **state) {
     assert_int_equal(x.strides[1], 1);
     assert_int_equal(v->maps[k].swizzle, 128);
   }
+  arena_free(&a);
+  dt_image_destroy(im);
+  dt_context_destroy(c);
+}
+
+// Where the accelerator may not take a launch's tensors there is a second variant, which does without it.
+static void test_plain(void **state) {
+  (void)state;
+  static const char text[] = "import triton\nimport triton.language as tl\n"
+                             "@triton.jit\n"
+                             "def k(a, b, c_ptr, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):\n"
+                             "    acc = tl.zeros((BM, BN), tl.float32)\n"
+                             "    for i in range(tl.cdiv(K, BK)):\n"
+                             "        x = a.load([tl.program_id(0) * BM, i * BK])\n"
+                             "        y = b.load([tl.program_id(1) * BN, i * BK])\n"
+                             "        acc = tl.dot(x, y.T, acc)\n"
+                             "    tl.device_assert(K > 0, \"there is something to add\")\n"
+                             "    rows = tl.arange(0, BM)\n"
+                             "    cols = tl.arange(0, BN)\n"
+                             "    tl.store(c_ptr + rows[:, None] * BN + cols[None, :], acc)\n";
+  const dt_desc desc = {.dtype = DT_BF16,
+                        .rank = 2,
+                        .base = (void *)(uintptr_t)0x100000,
+                        .shape = {128, 256},
+                        .strides = {256, 1},
+                        .block = {128, 64}};
+  const dt_value d = {.kind = DT_VALUE_DESC, .u = {.desc = &desc}};
+  const dt_named args[] = {{"a", d},
+                           {"b", d},
+                           {"c_ptr", dt_ptr(DT_F32, (void *)(uintptr_t)0x300000)},
+                           {"K", dt_int(256)},
+                           {"BM", dt_int(128)},
+                           {"BN", dt_int(128)},
+                           {"BK", dt_int(64)}};
+  const dt_compile_options o = {.size = sizeof o, .target = "sm_90a"};
+  dt_context *c;
+  dt_image *im;
+  assert_int_equal(dt_context_create(NULL, &c), DT_OK);
+  if (dt_compile_text(c, "k.py", text, sizeof text - 1, NULL, args, DT_COUNTOF(args), &o, &im) != DT_OK)
+    fail_msg("%s", dt_error(c));
+  size_t n;
+  const void *bytes = dt_image_bytes(im, &n);
+  Arena a;
+  TEST_ARENA(a);
+  Diags diags;
+  diags_init(&diags, &a);
+  Image *image;
+  assert_int_equal(image_read(&a, bytes, n, &image, &diags), ST_OK);
+  const ImageKernel *k = &image->kernels[0];
+  assert_int_equal(k->nvariants, 2);
+  assert_int_equal(k->variants[0].nmaps, 2);
+  assert_int_equal(k->variants[1].nmaps, 0);
+  assert_int_equal(k->variants[1].code, 1);
+  assert_int_equal(image->nmore, 1);
+  uint32_t said = 0; // each part names its own place of the assertion
+  for (uint32_t i = 0; i < image->nsites; i++)
+    said += image->sites[i].what && !strcmp(image->sites[i].what, "there is something to add");
+  assert_int_equal(said, 2);
   arena_free(&a);
   dt_image_destroy(im);
   dt_context_destroy(c);
@@ -310,8 +369,9 @@ static void test_deadline_on_a_device(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_maps), cmocka_unit_test(test_shapes),
-                                     cmocka_unit_test(test_folded), cmocka_unit_test(test_on_a_device),
-                                     cmocka_unit_test(test_deadline_on_a_device)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_maps),        cmocka_unit_test(test_shapes),
+      cmocka_unit_test(test_folded),      cmocka_unit_test(test_plain),
+      cmocka_unit_test(test_on_a_device), cmocka_unit_test(test_deadline_on_a_device)};
   return cmocka_run_group_tests(tests, find_fake, NULL);
 }

@@ -51,6 +51,7 @@ static ImageVariant variants[] = {
      .has_waits = true,
      .cluster = {1, 2, 3}},
     {.entry = "k_v1",
+     .code = 1,
      .args = args_a,
      .nargs = 3,
      .args_bytes = 16 + sizeof(ImageDesc),
@@ -63,7 +64,10 @@ static ImageVariant variants[] = {
 };
 static ImageKernel kernels[] = {{"k", variants, 2}};
 static ImageSite sites[] = {{"k.py", 3, 7, "flag", NULL}, {NULL, 0, 0, NULL, "i32f32"}};
-static const Image example = {.target = IMAGE_X86_64,
+static ImageBlob more[] = {{"other code", 10}};
+static const Image example = {.more = more,
+                              .nmore = 1,
+                              .target = IMAGE_X86_64,
                               .cpu_features = "avx2,fma",
                               .producer = "0.1.0",
                               .code = "\x7f"
@@ -130,6 +134,11 @@ static void test_round_trip(void **state) {
                       "code",
                       5);
   assert_int_equal((uintptr_t)im->code % 64, 0);
+  assert_int_equal(im->nmore, 1);
+  assert_int_equal(im->more[0].bytes, 10);
+  assert_memory_equal(im->more[0].code, "other code", 10);
+  assert_int_equal(v->code, 0);
+  assert_int_equal(im->kernels[0].variants[1].code, 1);
   arena_free(&a);
 }
 
@@ -305,6 +314,55 @@ static void test_recipes(void **state) {
   assert_true(EVAL(K(33), K(15), DO(ADD), {IMAGE_STEP_SEXT, 0, 32}, K(16), DO(DIV_S), K(16), DO(MUL)) == 48);
 }
 
+// What guards promise of all arguments.
+static void test_always_fits(void **state) {
+  (void)state;
+  ImageArg a[] = {
+      {.name = "p", .kind = IMAGE_ARG_PTR, .bits = 16, .divisible = 16},
+      {.name = "n", .kind = IMAGE_ARG_INT, .bits = 32, .dtype = IMAGE_I32, .divisible = 16, .offset = 8},
+      {.name = "m", .kind = IMAGE_ARG_INT, .bits = 32, .dtype = IMAGE_I32, .divisible = 1, .offset = 12},
+      {.name = "d", .kind = IMAGE_ARG_DESC, .bits = 16, .divisible = 16, .rank = 2, .offset = 16},
+      {.name = "f", .kind = IMAGE_ARG_FIXED, .bits = 32, .divisible = 1, .value = 48}};
+  const ImageVariant v = {.entry = "e", .args = a, .nargs = 5, .args_bytes = 104};
+  ImageStep p[] = {{IMAGE_STEP_ARG, 0, 0}}, n[] = {{IMAGE_STEP_ARG, 1, 0}}, m[] = {{IMAGE_STEP_ARG, 2, 0}},
+            one[] = {K(1)}, dim[] = {{IMAGE_STEP_DIM, 3, 1}}, base[] = {{IMAGE_STEP_BASE, 3, 0}},
+            f[] = {{IMAGE_STEP_ARG, 4, 0}};
+  ImageStep m8[] = {{IMAGE_STEP_ARG, 2, 0}, K(8), DO(MUL), {IMAGE_STEP_SEXT, 0, 32}},
+            n4[] = {{IMAGE_STEP_ARG, 1, 0}, K(4), DO(ADD)},
+            half[] = {{IMAGE_STEP_ARG, 1, 0}, K(2), DO(DIV_S)},
+            off[] = {{IMAGE_STEP_ARG, 0, 0}, {IMAGE_STEP_ARG, 1, 0}, K(2), DO(MUL), DO(ADD)};
+#define R(x) {x, DT_COUNTOF(x)}
+  ImageMap map = {.name = "m",
+                  .dtype = IMAGE_BF16,
+                  .rank = 2,
+                  .box = {8, 8},
+                  .base = R(p),
+                  .sizes = {R(m), R(n)},
+                  .strides = {R(n), R(one)}};
+  const ImageMap good = map;
+  assert_true(image_map_always_fits(&v, &map));
+#define FITS(yes, at, x) \
+  do { \
+    map = good; \
+    at = (ImageRecipe)R(x); \
+    assert_null(image_map_fault(&v, &map)); \
+    assert_int_equal(image_map_always_fits(&v, &map), yes); \
+  } while (0)
+  FITS(true, map.base, off);
+  FITS(false, map.base, m);
+  FITS(true, map.base, base);
+  FITS(false, map.sizes[1], m);
+  FITS(true, map.sizes[1], m8);
+  FITS(false, map.sizes[1], n4);
+  FITS(false, map.sizes[1], half);
+  FITS(true, map.sizes[1], f);
+  FITS(false, map.sizes[1], dim);
+  FITS(true, map.sizes[0], dim);
+  FITS(false, map.strides[0], m);
+  FITS(true, map.strides[0], m8);
+  FITS(false, map.strides[1], n);
+}
+
 static void test_bad_maps(void **state) {
   (void)state;
   ImageStep p = {IMAGE_STEP_ARG, 0, 0};
@@ -418,6 +476,26 @@ static void test_gpu_text(void **state) {
   assert_int_equal(image_write(&im, &a, &bytes, &n, &d), ST_INVALID);
   im.is_text = false;
   assert_int_equal(image_write(&im, &a, &bytes, &n, &d), ST_OK);
+  // parts of the code
+  ImageVariant v = {.entry = "e", .code = 1};
+  ImageKernel k = {"k", &v, 1};
+  ImageBlob part = {"p", 2};
+  im.kernels = &k;
+  im.nkernels = 1;
+  assert_int_equal(image_write(&im, &a, &bytes, &n, &d), ST_INVALID);
+  assert_non_null(strstr(diags_render(&d, &a), "a part of the code that there is not"));
+  im.more = &part;
+  im.nmore = 1;
+  assert_int_equal(image_write(&im, &a, &bytes, &n, &d), ST_OK);
+  im.is_text = true;
+  im.code_bytes++;
+  assert_int_equal(image_write(&im, &a, &bytes, &n, &d), ST_OK);
+  part.bytes = 1;
+  assert_int_equal(image_write(&im, &a, &bytes, &n, &d), ST_INVALID);
+  part.bytes = 0;
+  im.is_text = false;
+  assert_int_equal(image_write(&im, &a, &bytes, &n, &d), ST_INVALID);
+  assert_non_null(strstr(diags_render(&d, &a), "is empty"));
   arena_free(&a);
 }
 
@@ -479,7 +557,7 @@ int main(void) {
       cmocka_unit_test(test_not_written),     cmocka_unit_test(test_pack),
       cmocka_unit_test(test_dtypes),          cmocka_unit_test(test_cpu_features),
       cmocka_unit_test(test_gpu_text),        cmocka_unit_test(test_recipes),
-      cmocka_unit_test(test_bad_maps),
+      cmocka_unit_test(test_bad_maps),        cmocka_unit_test(test_always_fits),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

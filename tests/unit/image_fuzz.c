@@ -113,7 +113,11 @@ static void test_image(void **state) {
                             .nmaps = size > 1};
     ImageKernel k[2] = {{"one", v, 1}, {"two", v, 2}};
     ImageSite sites[2] = {{"k.py", 3, 4, "label", NULL}, {NULL, 0, 0, "text", "i32"}};
-    const Image im = {.cpu_features = "avx2",
+    ImageBlob more = {"more", 5};
+    v[1].code = size > 2;
+    const Image im = {.more = &more,
+                      .nmore = size > 2,
+                      .cpu_features = "avx2",
                       .code = "code",
                       .code_bytes = size,
                       .kernels = k,

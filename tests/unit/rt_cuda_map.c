@@ -268,6 +268,40 @@ static void test_variants(void **state) {
   case_down(&c);
 }
 
+// Which may be in a part of the code of its own.
+static void test_parts_of_code(void **state) {
+  (void)state;
+  Case c;
+  case_up(&c);
+  rt_kernel_destroy(c.k);
+  Image *im = map_image(&c.g.arena);
+  ImageVariant *v = arena_array(&c.g.arena, ImageVariant, 2);
+  ImageBlob part = {".visible .entry plain(\n", 24};
+  v[0] = v[1] = im->kernels[0].variants[0];
+  v[1].nmaps = 0;
+  v[1].entry = "plain";
+  v[1].code = 1;
+  im->kernels[0].variants = v;
+  im->kernels[0].nvariants = 2;
+  im->more = &part;
+  im->nmore = 1;
+  fake()->kernel = NULL;
+  assert_int_equal(rt_kernel_load(c.g.rank, im, "copy", &c.k, &c.g.e), ST_OK);
+  assert_int_equal(fake()->modules, 2);
+  goes(&c);
+  assert_string_equal(fake()->last.entry, "copy");
+  c.d.shape[1] = 45;
+  goes(&c);
+  assert_string_equal(fake()->last.entry, "plain");
+  v[1].entry = "copy"; // which the second part has not
+  RtKernel *k;
+  assert_int_equal(rt_kernel_load(c.g.rank, im, "copy", &k, &c.g.e), ST_CORRUPT);
+  part.code = "syntax error";
+  part.bytes = 13;
+  assert_int_equal(rt_kernel_load(c.g.rank, im, "copy", &k, &c.g.e), ST_CORRUPT);
+  case_down(&c);
+}
+
 static void test_too_many_bytes(void **state) {
   (void)state;
   Case c;
@@ -326,9 +360,10 @@ static void test_threads(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_numbers), cmocka_unit_test(test_kept),     cmocka_unit_test(test_refused),
-      cmocka_unit_test(test_empty),   cmocka_unit_test(test_variants), cmocka_unit_test(test_too_many_bytes),
-      cmocka_unit_test(test_threads),
+      cmocka_unit_test(test_numbers),        cmocka_unit_test(test_kept),
+      cmocka_unit_test(test_refused),        cmocka_unit_test(test_empty),
+      cmocka_unit_test(test_variants),       cmocka_unit_test(test_parts_of_code),
+      cmocka_unit_test(test_too_many_bytes), cmocka_unit_test(test_threads),
   };
   return cmocka_run_group_tests(tests, find_fake, NULL);
 }
