@@ -315,9 +315,13 @@ def attention_backward(b, title, batch, heads, seq, dim, causal, ordered):
             b.right(f"{title} {name}", got[:1, :2], want, 3e-2)
     best = b.fastest(title, configs("bm bn warps stages", (32, 64, 8, 1), (32, 128, 8, 1), (64, 64, 8, 1), (64, 128, 8, 2))[:4 if b.timed else 1], make,
                      check, 1, lambda: (poison(dq, dk, dv, delta)(), dq_sum.zero_()))
-    if not ordered:  # what a caller does besides
-        ms, config, calls = best
-        best = ms, config, [lambda: (dq_sum.zero_(), calls[0](), dq.copy_(dq_sum))]
+    def whole(found):  # with what a caller does besides
+        ms, config, calls = found
+        return ms, config, [lambda: (dq_sum.zero_(), calls[0](), dq.copy_(dq_sum))]
+    if not ordered:
+        best = whole(best)
+        if b.triton_calls:
+            b.triton_calls = whole(b.triton_calls)
     peers = {}
     if b.timed:
         q, k, v = (t.detach().requires_grad_() for t in (h.q, h.k, h.v))

@@ -1,14 +1,16 @@
 """Ditron's kernels on one GPU beside torch, in one process.
 
-    python3 bench/one_gpu.py LIBDITRON.SO [--only NAME] [--json FILE] [--device cpu]
+    python3 bench/one_gpu.py LIBDITRON.SO [--only NAME] [--json FILE] [--triton] [--device cpu]
 
 The cases are the table of gpu_cases.py. Each compiles a kernel in several configurations, checks every one against torch in float64,
 keeps the fastest, then times rounds of every contestant in turn (a new order each round), many launches back to back between two events
 over buffers larger than the L2 cache. Printed: medians, and the median of the per-round ratios peer / ours with the smallest and largest.
-A configuration that does not compile or load is named with the reason. With --device cpu small sizes are checked and nothing is timed.
-Needs torch; our kernels are compiled by the library."""
+A configuration that does not compile or load is named with the reason. With --triton the same kernel files are compiled by Triton too, in
+the same configurations, and its fastest is one more contestant; that takes a while. With --device cpu small sizes are checked and nothing
+is timed. Needs torch; our kernels are compiled by the library."""
 import argparse
 import ctypes as c
+import importlib
 import json
 import os
 import random
@@ -21,6 +23,7 @@ import torch
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests/corpus"))
+sys.path.insert(0, str(ROOT / "kernels"))
 import ditron  # noqa: E402
 from gpu_cases import CASES  # noqa: E402
 
@@ -50,11 +53,20 @@ def as_value(v):
     return v
 
 
+def by_triton(file, name, grid, values, sizes):
+    """The same kernel, compiled and launched by Triton."""
+    from triton.tools.tensor_descriptor import TensorDescriptor
+    kernel = getattr(importlib.import_module(file.removesuffix(".py")), name)
+    given = {n: TensorDescriptor(v.tensor, list(v.tensor.shape), list(v.tensor.stride()), list(v.block)) if isinstance(v, Blocks) else v
+             for n, v in values.items()}
+    kernel[tuple(grid)](**given, **sizes)
+
+
 class Bench(ditron.Runner):
     """One context and one rank on a device, launching on torch's stream where that is a GPU; and the rows of results."""
 
-    def __init__(self, library, device):
-        self.device, self.timed, self.out = device, device != "cpu", []
+    def __init__(self, library, device, triton):
+        self.device, self.timed, self.out, self.triton, self.triton_calls = device, device != "cpu", [], triton, None
         self.blocks = Blocks
         self.lib = c.CDLL(library, mode=c.RTLD_LOCAL)
         self.lib.dt_error.restype = self.lib.dt_status_name.restype = self.lib.dt_kernel_arg_name.restype = c.c_char_p
@@ -110,29 +122,39 @@ class Bench(ditron.Runner):
     def fastest(self, title, configs, make, check, copies=1, before=None):
         """make(config, copy) gives [(file, kernel, grid, values), ...], launched in this order; a config is a dict with warps, stages
         and what make reads. check() after a first launch over copy 0 raises where a result is wrong. Returns the fastest
-        (ms, config, calls)."""
-        best = None
-        for config in configs:
-            warps, stages = config.get("warps", 4), config.get("stages", 2)
-            try:
-                binds = [self.kernel(file, name, values, warps, stages) for file, name, _, values in make(config, 0)]
-            except ditron.Refused as e:
-                print(f"{title} {config}: {str(e).splitlines()[0]}", flush=True)
-                continue
-            calls = []
-            for copy in range(copies):
-                steps = [bind(grid, values) for bind, (_, _, grid, values) in zip(binds, make(config, copy))]
-                calls.append(lambda steps=steps: [s() for s in steps])
-            if before:
-                before()
-            calls[0]()
-            self.sync()
-            check()
-            ms = self.time_ms(calls, 5) if self.timed else 0.0
-            if best is None or ms < best[0]:
-                best = (ms, config, calls)
+        (ms, config, calls); race() finds Triton's."""
+        def ours(config):
+            sizes = config.get("warps", 4), config.get("stages", 2)
+            binds = [self.kernel(file, name, values, *sizes) for file, name, _, values in make(config, 0)]
+            return [[bind(grid, values) for bind, (_, _, grid, values) in zip(binds, make(config, copy))] for copy in range(copies)]
+
+        def triton(config):
+            sizes = dict(num_warps=config.get("warps", 4), num_stages=config.get("stages", 2))
+            return [[lambda f=f, n=n, g=g, v=v: by_triton(f, n, g, v, sizes) for f, n, g, v in make(config, copy)] for copy in range(copies)]
+
+        def of(who, prepare):
+            best = None
+            for config in configs:
+                try:
+                    calls = [lambda steps=steps: [s() for s in steps] for steps in prepare(config)]
+                    if before:
+                        before()
+                    calls[0]()
+                    self.sync()
+                except Exception as e:
+                    if prepare is ours and not isinstance(e, ditron.Refused):
+                        raise
+                    print(f"{title} {who} {config}: {(str(e) or repr(e)).splitlines()[0]}", flush=True)
+                    continue
+                check()
+                ms = self.time_ms(calls, 5) if self.timed else 0.0
+                if best is None or ms < best[0]:
+                    best = (ms, config, calls)
+            return best
+        best = of("ours", ours)
         if best is None:
             raise SystemExit(f"{title}: no configuration runs")
+        self.triton_calls = of("Triton", triton) if self.triton else None
         return best
 
     def right(self, title, got, want, bound):
@@ -158,6 +180,8 @@ class Bench(ditron.Runner):
             print(f"right: {name}", flush=True)
             return
         contestants = {"ours": best[2], **peers}
+        if self.triton_calls:
+            contestants["Triton"] = self.triton_calls[2]
         for calls in contestants.values():
             self.time_ms(calls, 8)
         times = max(8, int(20 / self.time_ms(best[2], 8)))
@@ -183,11 +207,15 @@ def main():
     ap.add_argument("library")
     ap.add_argument("--only", default="")
     ap.add_argument("--json")
+    ap.add_argument("--triton", action="store_true")
     ap.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
     o = ap.parse_args()
     torch.manual_seed(0)
     random.seed(0)
-    bench, ran = Bench(o.library, o.device), 0
+    if o.triton:
+        import triton  # its descriptors made on the device need memory
+        triton.set_allocator(lambda size, align, stream: torch.empty(size, device=o.device, dtype=torch.int8))
+    bench, ran = Bench(o.library, o.device, o.triton), 0
     for name, case, sizes, small in CASES:
         if o.only in name:
             case(bench, name, *(sizes if bench.timed else small))

@@ -191,6 +191,7 @@ case("forward dense bhsd", forward, [40, 40], [50, 50], 2, 1, 16, False, layout=
 case("forward dense bshd causal f16", forward, [70], [70], 4, 2, 32, True, "f16", "bshd")
 case("forward causal, more queries than keys", forward, [50], [20], 1, 1, 16, True, layout="bhsd")
 case("forward packed 33, 1, 0, 64", forward, [33, 1, 0, 64], [40, 70, 5, 64], 2, 1, 16, False)
+case("forward dense, no keys", forward, [20], [0], 1, 1, 16, False, layout="bhsd")
 case("forward packed causal bf16", forward, [1, 45, 32], [65, 45, 0], 2, 2, 16, True, "bf16")
 case("descriptor full", descriptor, 2, 2, 1, 40, 50, 16, False)
 case("descriptor causal, f16", descriptor, 1, 4, 2, 65, 65, 32, True, "f16")

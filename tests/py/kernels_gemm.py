@@ -117,6 +117,7 @@ case("gemm col col col", gemm, 31, 47, 29, "f32", ("col", "col", "col"))
 case("gemm batched", gemm, 33, 35, 20, "f16", batch=3)
 case("gemm f64", gemm, 20, 18, 35, "f64", batch=2)
 case("gemm K 0", gemm, 9, 10, 0, bias=True)
+case("gemm M 0", gemm, 0, 10, 16)
 case("gemm 1x1x1", gemm, 1, 1, 1, residual=True)
 for act in ACTIVATIONS:
     case(f"gemm bias, residual, '{act}'", gemm, 40, 37, 24, "f32", act=act, bias=True, residual=True, alpha=0.5, batch=2)

@@ -70,7 +70,8 @@ def order(x, descending):
     x = np.asarray(x, np.float64)
     nan = np.isnan(x)
     key = np.where(nan, 0.0, x)
-    return np.stack([np.lexsort((np.arange(len(r)), -k if descending else k, ~m if descending else m)) for r, k, m in zip(x, key, nan)])
+    rows = [np.lexsort((np.arange(len(r)), -k if descending else k, ~m if descending else m)) for r, k, m in zip(x, key, nan)]
+    return np.array(rows, int).reshape(x.shape)
 
 
 def awkward(rows, n, dtype, special):
@@ -124,6 +125,8 @@ case("cross entropy smoothing, penalty, ignored", cross_entropy, 7, 130, "f32", 
 case("cross entropy bf16, one block", cross_entropy, 4, 200, "bf16", block=256)
 case("cross entropy, classes ruled out", cross_entropy, 4, 90, "f32", infinite=True)
 case("cross entropy all ignored", cross_entropy, 3, 20, "f16", ignored=(0, 1, 2))
+case("cross entropy without rows", cross_entropy, 0, 20)
+case("topk without rows", topk, 0, 50, 5, 64, special=False)
 case("topk 4x50 k 5", topk, 4, 50, 5, 64)
 case("topk many blocks, smallest", topk, 3, 200, 7, 32, largest=False)
 case("topk k is n, f16", topk, 3, 20, 20, 32, "f16")

@@ -42,7 +42,7 @@ def silu_mul(n):
 
 def softmax(m, n, grid):
     x = (rng.standard_normal((m, n)) * 4).astype(np.float32)
-    e = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
+    e = np.exp(x.astype(np.float64) - x.max(1, keepdims=True, initial=-np.inf))
     both("softmax.py:softmax_kernel", [grid], dict(out_ptr=np.zeros_like(x), x_ptr=x, x_row_stride=n, out_row_stride=n, n_rows=m,
                                                    n_cols=n, BLOCK_SIZE=pow2(n)), ["out_ptr"], dict(out_ptr=e / e.sum(1, keepdims=True)), 1e-6)
 
@@ -53,7 +53,7 @@ def norm(m, n, layer):
     values = dict(x_ptr=x, w_ptr=w, out_ptr=np.zeros_like(x), row_stride=n, n_rows=m, n_cols=n, eps=1e-5, BLOCK_SIZE=pow2(n))
     if layer:
         want = (d - d.mean(1, keepdims=True)) / np.sqrt(d.var(1, keepdims=True) + 1e-5) * w + b
-        both("norm.py:layer_norm_kernel", [min(m, 5)], dict(values, b_ptr=b), ["out_ptr"], dict(out_ptr=want), 1e-6)
+        both("norm.py:layer_norm_kernel", [max(1, min(m, 5))], dict(values, b_ptr=b), ["out_ptr"], dict(out_ptr=want), 1e-6)
     else:
         want = d / np.sqrt((d * d).mean(1, keepdims=True) + 1e-5) * w
         both("norm.py:rms_norm_kernel", [min(m, 5)], values, ["out_ptr"], dict(out_ptr=want), 1e-6)
@@ -110,13 +110,16 @@ def attention(batch, heads, kv_heads, sq, sk, d, causal, dtype=np.float32):
 
 for n in (1, 255, 256, 1000):
     case(f"add f32 {n}", add, n, np.float32)
+case("add nothing", add, 0, np.float32)
 case("add f16", add, 777, np.float16)
 case("add f64", add, 300, np.float64)
 case("silu_mul", silu_mul, 1001)
 case("softmax 7x33", softmax, 7, 33, 3)
 case("softmax 5x1024", softmax, 5, 1024, 5)
 case("softmax 1x1", softmax, 1, 1, 1)
+case("softmax without rows", softmax, 0, 33, 2)
 case("layer_norm", norm, 9, 100, True)
+case("layer_norm without rows", norm, 0, 20, True)
 case("rms_norm", norm, 9, 100, False)
 case("rms_norm 3x512", norm, 3, 512, False)
 for style in ("pointer", "block_ptr", "descriptor", "persistent"):
