@@ -207,11 +207,15 @@ sweep: setup
 	@$(MAKE) --no-print-directory $(JOBS) all
 	@scripts/setup-corpus
 	@$(DEPS)/corpus/bin/python tests/corpus/sweep.py --build $(B) --most 10 --triton $(ARGS)
-# Kernels of those packages, damaged: make mutate ARGS="--mutants 20 --seed 7 softmax"
+# The kernels that the corpus launches, damaged: make mutate ARGS="--mutants 20 --seed 7 softmax"
+LAUNCHES := $(BUILD)/corpus-launches.json
+$(LAUNCHES): $(wildcard tests/corpus/cases_*.py tests/corpus/harness.py)
+	@$(DEPS)/corpus/bin/python tests/corpus/run.py --build $(B) --record $@
 mutate: setup
 	@$(MAKE) --no-print-directory $(JOBS) all
 	@scripts/setup-corpus
-	@$(DEPS)/corpus/bin/python tests/corpus/mutate.py --build $(B) $(ARGS)
+	@$(MAKE) --no-print-directory $(LAUNCHES)
+	@$(DEPS)/corpus/bin/python tests/corpus/mutate.py --build $(B) --launches $(LAUNCHES) $(ARGS)
 demo: setup
 	@$(MAKE) --no-print-directory $(JOBS) all
 	@BUILD=$(B) scripts/demo

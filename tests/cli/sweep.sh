@@ -1,9 +1,6 @@
 # A sample of the jit functions of public kernel packages is read by the front end: none crashes it or takes it a second, and
-# few are refused. Where the packages are not installed (make corpus, make sweep) there is nothing to read.
+# few are refused. Where scripts/setup could not fetch the packages there is nothing to read.
 # TIMEOUT: 600
-python=$ROOT/build/deps/corpus/bin/python
-[ -x "$python" ] || exit 77
-
 # the sweep itself: wrong programs are refused and counted, right ones read, whatever their arguments
 mkdir -p site/pack
 cat >site/pack/__init__.py </dev/null
@@ -41,10 +38,15 @@ def with_mode(X, MODE: tl.constexpr):
     tl.static_assert(MODE == "up" or MODE == "down")
     tl.store(X, 1.0 if MODE == "up" else 2.0)
 EOF
-sweep() { "$python" "$ROOT/tests/corpus/sweep.py" --build "$BUILD" --jobs 1 "$@"; }
+sweep() { "$PYTHON" "$ROOT/tests/corpus/sweep.py" --build "$BUILD" --jobs 1 "$@"; }
 sweep --site site --packages pack --most 25 | tee out
 grep -Eq '^pack +5 +4 +1 +0 +0$' out
 grep -q "'...' is not defined    e.g. pack/ops.py:[0-9]*:wrong" out
 ! sweep --site site --packages pack --most 10 >out
 
-sweep --packages liger_kernel,fla,flag_gems,unsloth --sample 90 --most 12
+deps=$ROOT/build/deps
+if [ ! -f "$deps/kernels/ready" ] && [ ! -f "$deps/corpus/ready" ]; then
+  echo "skipped: no packages of kernels in build/deps; scripts/setup fetches them, and needs the network for it"
+  exit 77
+fi
+sweep --packages liger_kernel,fla,flag_gems --sample 90 --most 12

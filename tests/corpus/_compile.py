@@ -96,7 +96,9 @@ def value_of(what):
 class Compiler:
     """compile(...) -> (status name, message); "OK" and "" where an image came out."""
 
-    def __init__(self, build, search=()):
+    def __init__(self, build, search=(), bound=()):
+        """bound: globals of the file, as entries of a signature."""
+        self.bound, self.nbound = self.arguments(bound), len(bound)
         self.lib = C.CDLL(str(Path(build).resolve() / "libditron.so"))
         self.rt = C.CDLL(str(Path(build).resolve() / "libditron-rt.so"))
         for fn in ("dt_status_name", "dt_error", "dt_remarks"):
@@ -116,7 +118,8 @@ class Compiler:
 
     def options(self, target):
         return CompileOptions(size=C.sizeof(CompileOptions), target=target.encode() if target else None,
-                              search_path=C.cast(self.paths, C.POINTER(C.c_char_p)))
+                              search_path=C.cast(self.paths, C.POINTER(C.c_char_p)), globals=C.cast(self.bound, C.c_void_p),
+                              nglobals=self.nbound)
 
     def arguments(self, sig):
         return (Named * max(1, len(sig)))(*[Named(name.encode(), value_of(what)) for name, what in sig])

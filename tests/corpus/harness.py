@@ -14,6 +14,7 @@ Autotuners take the first configuration that their pruning leaves; heuristics ar
 import contextlib
 import importlib
 import inspect
+import json
 import os
 import re
 import sys
@@ -243,11 +244,42 @@ class Test:
         plain = {name: argument(x) for name, x in values.items()}
         generated = not any(Path(path).is_relative_to(folder) for folder in (PACKAGES, SOURCES))
         bound = {**injected(fn), **self.bound} if generated else self.bound
+        bound = {n: argument(x) for n, x in bound.items()}
+        if RECORD and not row.get("recorded"):
+            row["recorded"] = record(path, fn.__name__, plain, bound, Path(path).read_text() if generated else None)
         image, ms, mib = self.runner.compile(path, fn.__name__, plain, [str(PACKAGES), str(SOURCES)],
-                                             {n: argument(x) for n, x in bound.items()},
-                                             options.get("num_warps") or 0, options.get("num_stages") or 0)
+                                             bound, options.get("num_warps") or 0, options.get("num_stages") or 0)
         row["ms"], row["mib"] = max(row["ms"], ms), max(row["mib"], mib)
         self.runner.launch(image, grid, plain)
+
+
+RECORD = ""  # a file that gets a line for each kernel that a case launches
+
+
+def signature_entry(x):
+    """The argument as `ditron compile --sig` writes it; None where that has no form."""
+    if x is None or isinstance(x, (bool, float)):
+        return repr(x)
+    if isinstance(x, ditron.Pointer):
+        return f"*{x.dtype}:16" if x.address % 16 == 0 else f"*{x.dtype}"
+    if isinstance(x, int):
+        return str(x)
+    if isinstance(x, str):
+        return repr(x)
+    if isinstance(x, ditron.Type):
+        return "tl." + {v: k for k, v in LANGUAGE.items()}[x.name].replace("fp8", "float8").replace("fp", "float").replace("bf16", "bfloat16")
+    return x.name if isinstance(x, ditron.Jit) else None
+
+
+def record(path, kernel, values, bound, text):
+    """One line of RECORD: which kernel was launched with what. The text of a module that a package generated goes along."""
+    entries = {name: signature_entry(x) for name, x in values.items()}
+    names = {name: signature_entry(x) for name, x in bound.items()}
+    if None not in entries.values() and None not in names.values():
+        line = {"file": path, "kernel": kernel, "sig": entries, "globals": names} | ({"text": text} if text else {})
+        with open(RECORD, "a") as f:  # one short write: cases run side by side
+            f.write(json.dumps(line) + "\n")
+    return True
 
 
 def injected(fn):

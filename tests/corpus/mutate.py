@@ -3,15 +3,18 @@
 internal error or a message without a place.
 
     tests/corpus/mutate.py [--mutants 200] [--jobs N] [KERNEL ...]     kernels of mutants.txt whose line holds KERNEL
+    tests/corpus/mutate.py --launches FILE ...                         kernels of that record
     tests/corpus/mutate.py --one 17:42 [--show]                        mutant 42 of kernel 17 alone, in this process
 
-A kernel of mutants.txt is a file of the corpus environment, a function and a signature. Mutant M of kernel K is made from the numbers
+A kernel of mutants.txt is a file of the corpus environment, a function and a signature; --launches FILE takes those that the corpus
+launched instead, with the arguments that it did (run.py --record FILE). Mutant M of kernel K is made from the numbers
 K, M and the seed alone. Children compile many mutants each and say before each which one it is; the one at which a child dies or
 stays silent is the culprit, and the next child goes on behind it. The memory of each compile is measured.
 """
 import argparse
 import ast
 import io
+import json
 import os
 import random
 import re
@@ -27,6 +30,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE))
 SITE = ROOT / "build/deps/corpus/lib/python3.11/site-packages"
+SITE = SITE if SITE.is_dir() else ROOT / "build/deps/kernels"  # what scripts/setup fetches: fewer packages
+SOURCES = ROOT / "build/deps/corpus-src"
 SKIP = 77
 LIMIT_S = 10
 LIMIT_MB = 500
@@ -39,13 +44,35 @@ OURS = re.compile(r"internal error|\bverif(y|ier)\b|after pass|\bLLVM ERROR\b|as
 ARGUMENTS = ("INVALID", "NOT_FOUND")
 
 
-def kernels(filters=()):
+class Kernel:
+    def __init__(self, number, file, name, sig, bound="", text=None):
+        self.number, self.name, self.sig, self.bound, self.text = number, name, sig, bound, text
+        self.path = SITE / file
+        self.file = str(file).replace(str(SITE.resolve()) + "/", "").replace(str(SOURCES.resolve()) + "/", "")
+
+    def read(self):
+        return self.text or self.path.read_text()
+
+    def __str__(self):
+        return f"{self.file} {self.name}"
+
+
+def kernels(launches=None, filters=()):
     out = []
-    for line in (HERE / "mutants.txt").read_text().splitlines():
-        if line.strip() and not line.startswith("#"):
-            file, name, sig = line.split(None, 2)
-            out.append((len(out), file, name, sig))
-    return [k for k in out if not filters or any(f in " ".join(map(str, k)) for f in filters)]
+    if launches:
+        seen = set()
+        for line in sorted(Path(launches).read_text().splitlines()):
+            x = json.loads(line)
+            join = lambda d: ", ".join(f"{a}={b}" for a, b in d.items())  # noqa: E731
+            if (x["kernel"], x.get("text") or x["file"]) not in seen:  # one of each
+                seen.add((x["kernel"], x.get("text") or x["file"]))
+                out.append(Kernel(len(out), x["file"], x["kernel"], join(x["sig"]), join(x["globals"]), x.get("text")))
+    else:
+        for line in (HERE / "mutants.txt").read_text().splitlines():
+            if line.strip() and not line.startswith("#"):
+                out.append(Kernel(len(out), *line.split(None, 2)))
+        out = [k for k in out if k.path.is_file()]
+    return [k for k in out if not filters or any(f in f"{k} {k.sig}" for f in filters)]
 
 
 # ---- mutations: each takes the lines of the file and the range of lines of one function ------------------------
@@ -223,7 +250,7 @@ def change_sig(r, sig):
 
 def mutant(source, sig, kernel, k, seed):
     """Text, signature and the names of what was done."""
-    r = random.Random(f"{seed}/{kernel[0]}/{kernel[2]}/{k}")
+    r = random.Random(f"{seed}/{kernel.number}/{kernel.name}/{k}")
     lines, done = source.lines, []
     if r.random() < 0.15:
         sig = change_sig(r, sig)
@@ -250,11 +277,10 @@ def mutant(source, sig, kernel, k, seed):
 def child(build, kernel, first, last, seed, show=False):
     from _compile import Compiler, split_sig
 
-    _, file, name, sig = kernel
-    compiler = Compiler(build, [SITE])
-    path = SITE / file
-    source = Source(path.read_text(), name)
-    sig = split_sig(sig)
+    path, name = kernel.path, kernel.name
+    compiler = Compiler(build, [SITE, SOURCES], split_sig(kernel.bound))
+    source = Source(kernel.read(), name)
+    sig = split_sig(kernel.sig)
     compiler.compile(path, "import triton\n\n\n@triton.jit\ndef k(x):\n    pass\n", "k", [("x", "*f32")])  # starts LLVM
     base = size_mb("VmSize")
     resource.setrlimit(resource.RLIMIT_AS, (int((base + 4 * LIMIT_MB) * 2**20),) * 2)
@@ -327,7 +353,7 @@ class Batch:
 
     def start(self):
         argv = [sys.executable, __file__, "--build", self.o.build, "--seed", str(self.o.seed), "--child",
-                f"{self.kernel[0]}:{self.at}:{self.last}"]
+                f"{self.kernel.number}:{self.at}:{self.last}", *(["--launches", self.o.launches] if self.o.launches else [])]
         self.p = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
                                   env=dict(os.environ, DITRON_VERIFY_EACH="1", DITRON_COMPILE_MB="512", PYTHONDONTWRITEBYTECODE="1"))
         os.set_blocking(self.p.stdout.fileno(), False)
@@ -376,8 +402,9 @@ def work(o, todo):
     t, batches, queue, shown = Tally(), [], list(todo), time.monotonic()
 
     def find(kernel, k, done, why):
-        command = f"tests/corpus/mutate.py --seed {o.seed} --one {kernel[0]}:{k} --show"
-        t.finds.append(f"{kernel[1]} {kernel[2]}, mutant {k} ({done}): {why}\n  {command}")
+        record = f"--launches {o.launches} " if o.launches else ""
+        command = f"tests/corpus/mutate.py {record}--seed {o.seed} --one {kernel.number}:{k} --show"
+        t.finds.append(f"{kernel}, mutant {k} ({done}): {why}\n  {command}")
         print("FOUND " + t.finds[-1], flush=True)
 
     while queue or batches:
@@ -397,15 +424,15 @@ def work(o, todo):
                     cpu = b.cpu_seconds() - b.cpu
                     t.count += 1
                     t.statuses[status] = t.statuses.get(status, 0) + 1
-                    t.slowest = max(t.slowest, (min(seconds, cpu + 0.01), f"{b.kernel[0]}:{k}"))
-                    t.largest = max(t.largest, (mb, f"{b.kernel[0]}:{k}"))
+                    t.slowest = max(t.slowest, (min(seconds, cpu + 0.01), f"{b.kernel.number}:{k}"))
+                    t.largest = max(t.largest, (mb, f"{b.kernel.number}:{k}"))
                     why = judge(status, min(seconds, cpu + 0.01), mb, message)
                     if int(k) < 0 and status != "OK":
                         why = f"the kernel itself does not compile: {message}"
                     if why:
                         find(b.kernel, int(k), b.done, why)
                     if o.log:
-                        print(f"{b.kernel[0]}:{k} {b.done} {status} {seconds:.2f}s {mb:.0f}MB {message}", file=o.log)
+                        print(f"{b.kernel.number}:{k} {b.done} {status} {seconds:.2f}s {mb:.0f}MB {message}", file=o.log)
                     b.at, b.doing = int(k) + 1, None
             hung = b.doing is not None and b.cpu_seconds() - b.cpu > LIMIT_S or time.monotonic() - b.since > 20 * LIMIT_S
             if hung:
@@ -424,7 +451,7 @@ def work(o, todo):
                     find(b.kernel, b.doing, b.done, "hangs" if hung else f"ends the process, status {code}: {err}")
                     b.at = b.doing + 1
                 elif b.at < b.last:
-                    sys.exit(f"a child ended early at {b.kernel[0]}:{b.at}, status {code}: {err}")
+                    sys.exit(f"a child ended early at {b.kernel.number}:{b.at}, status {code}: {err}")
                 if b.at < b.last:
                     b.start()
                 else:
@@ -439,7 +466,9 @@ def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("kernels", nargs="*")
     p.add_argument("--build", default=os.environ.get("BUILD", str(ROOT / "build")))
+    p.add_argument("--launches", help="kernels and arguments as run.py --record wrote them, in place of mutants.txt")
     p.add_argument("--mutants", type=int, default=200)
+    p.add_argument("--sample", type=int, default=1, help="every Nth kernel")
     p.add_argument("--first", type=int, default=-1, help="the first one; -1 is the kernel itself")
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--jobs", type=int, default=os.cpu_count())
@@ -449,9 +478,9 @@ def main():
     p.add_argument("--child", help=argparse.SUPPRESS)
     o = p.parse_args()
     if not SITE.is_dir():
-        print("the corpus environment is not there; `make corpus` sets it up")
+        print("skipped: no packages of kernels in build/deps; scripts/setup fetches some, `make corpus` all, and both need the network")
         sys.exit(SKIP)
-    every = kernels()
+    every = {k.number: k for k in kernels(o.launches)}
     if o.child:
         k, first, last = map(int, o.child.split(":"))
         return child(o.build, every[k], first, last, o.seed)
@@ -459,7 +488,7 @@ def main():
         os.environ.update(DITRON_VERIFY_EACH="1", DITRON_COMPILE_MB="512")
         k, m = map(int, o.one.split(":"))
         return child(o.build, every[k], m, m + 1, o.seed, o.show)
-    chosen = kernels(o.kernels)
+    chosen = kernels(o.launches, o.kernels)[::o.sample]
     start = time.monotonic()
     todo = [(k, a, min(a + BATCH, o.mutants)) for k in chosen for a in range(o.first, o.mutants, BATCH)]
     t = work(o, todo)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs real Triton kernels from installed packages through Ditron and compares what they compute; see harness.py.
 
-    run.py [--build DIR] [--sample] [--json FILE] [--jobs N] [--list] [FILTER ...]
+    run.py [--build DIR] [--sample] [--json FILE] [--record FILE] [--jobs N] [--list] [FILTER ...]
 
 A case runs in a process of its own, with a time limit. Prints a row a kernel and closes with `right N of M` kernels;
 fails where fewer than 57 of 60 are right. FILTER: a part of a case's class and name.
@@ -130,6 +130,7 @@ def main():
     p.add_argument("--build", default=str(ROOT / "build"))
     p.add_argument("--sample", action="store_true", help="the fast sample")
     p.add_argument("--json", metavar="FILE", help="write the results there too")
+    p.add_argument("--record", metavar="FILE", help="write there what each kernel is launched with, for mutate.py")
     p.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     p.add_argument("--list", action="store_true")
     p.add_argument("--logs", help="folder of what the cases print")
@@ -143,6 +144,9 @@ def main():
 
     sys.path.insert(0, str(HERE))
     import harness
+    if a.record:
+        harness.RECORD = str(Path(a.record).resolve())
+        Path(a.record).write_text("")
     results = []
     for file in sorted(HERE.glob("cases_*.py")):
         if a.sample and "sample=True" not in file.read_text():

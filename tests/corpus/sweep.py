@@ -32,6 +32,7 @@ from _compile import BOOL, DTYPE, DTYPES, FLOAT, INT, NONE, PTR, STR, Compiler, 
 
 ROOT = Path(__file__).resolve().parents[2]
 SITE = ROOT / "build/deps/corpus/lib/python3.11/site-packages"
+SITE = SITE if SITE.is_dir() else ROOT / "build/deps/kernels"  # what scripts/setup fetches: fewer packages
 SOURCES = ROOT / "build/deps/corpus-src"
 PACKAGES = ("liger_kernel", "fla", "flag_gems", "unsloth", "triton", "vllm")
 TRIES, HANG_SECONDS, SLOW_SECONDS, MEMORY = 48, 30, 1.0, 4 << 30
@@ -368,17 +369,18 @@ class Crew:
 def ask_triton(functions, results, jobs):
     """Of each refused function, whether Triton takes any of the arguments that were tried."""
     import sweep_triton
-    which = [i for i, r in results.items() if r["result"] == "refused"]
-    items = []
-    for i in which:
+    modules = collections.defaultdict(list)
+    for i, r in results.items():
+        if r["result"] != "refused":
+            continue
         f, wrappers = functions[i], []
-        for args in unique(results[i]["tried"]):
+        for args in unique(r["tried"]):
             w = Wrapper(f)
             text = w.entry({p: ast.literal_eval(a) for p, a in args.items()}, f.name if w.source() else "sweep_target")
             wrappers.append({"text": f"import triton\nimport triton.language as tl\n{text}", "params": list(zip(w.params, w.types)), "shown": args})
-        items.append({"module": f.module, "root": str(f.root), "name": f.name, "source": Wrapper(f).source(), "wrappers": wrappers})
-    for k, answer in sweep_triton.ask(items, jobs):
-        results[which[k]] |= answer
+        modules[str(f.root), f.module].append({"i": i, "name": f.name, "source": Wrapper(f).source(), "wrappers": wrappers})
+    for i, answer in sweep_triton.ask([(root, module, items) for (root, module), items in modules.items()], jobs):
+        results[i] |= answer
 
 
 def unique(items):
@@ -519,6 +521,7 @@ def main():
     o.add_argument("--json", help="write the result of each function here, one a line")
     o.add_argument("--again", help="what was read according to this file of --json is not read again, but counted")
     o.add_argument("--triton", action="store_true", help="ask Triton about what is refused")
+    o.add_argument("--results", help="read nothing: what this file of --json says is what counts")
     o.add_argument("--docs", action="store_true", help="renew the section of docs/language.md")
     o.add_argument("--most", type=float, default=100.0, help="fail where more than this share of functions, in percent, is refused")
     o.add_argument("--show", action="store_true", help="list what was not read, with the arguments tried last")
@@ -536,8 +539,10 @@ def main():
     guess.learn(functions)
     functions = [f for f in functions if o.only in f.key()][::o.sample]
     results = {}
-    if o.again:
-        known = {r["function"]: r for r in map(json.loads, Path(o.again).read_text().splitlines()) if r["result"] == "read"}
+    if o.again or o.results:
+        known = {r["function"]: r for r in map(json.loads, Path(o.again or o.results).read_text().splitlines())
+                 if r["result"] == "read" or o.results}
+        functions = [f for f in functions if f.key() in known] if o.results else functions
         results = {i: known[f.key()] for i, f in enumerate(functions) if f.key() in known}
     log = open(o.json, "w") if o.json else None
     results = Crew(o.build, functions, o.jobs, results, log).run()

@@ -1,5 +1,5 @@
 """What Triton itself says to the functions that the front end refuses: traced to its IR for a CUDA target, with the same
-arguments, each function in a process of its own with a time limit.
+arguments, the functions of each module in a process of their own with a time limit.
 
 Where Triton takes any of the arguments that were tried here, the refusal is ours alone. Where it refuses them all, so does
 it. Nothing is known where a function cannot be brought to Triton: its module cannot be imported on this machine, or what it
@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-LIMIT_S, MEMORY = 60, 16 << 30
+LIMIT_S, MEMORY = 120, 16 << 30
 NAMES = {"f16": "fp16", "bf16": "bf16", "f32": "fp32", "f64": "fp64", "f8e4m3": "fp8e4nv", "f8e5m2": "fp8e5"}
 
 
@@ -30,19 +30,19 @@ class Unknown(Exception):
 
 
 # ---- in the child ------------------------------------------------------------------------------------------------------------
-def module_of(item):
+def module_of(root, name):
     import packages
-    {"flag_gems": packages.flag_gems, "vllm": packages.vllm, "unsloth": packages.unsloth}.get(item["module"].split(".")[0], bool)()
-    if item["root"] not in sys.path:
-        sys.path.append(item["root"])
+    parts = name.split(".")
     try:
-        parts = item["module"].split(".")
+        {"flag_gems": packages.flag_gems, "vllm": packages.vllm, "unsloth": packages.unsloth}.get(parts[0], bool)()
+        if root not in sys.path:
+            sys.path.append(root)
         for n in range(1, len(parts)):  # a folder's __init__ may ask for a device that is not here
             try:
                 importlib.import_module(".".join(parts[:n]))
             except Exception:
                 packages.bare_package(".".join(parts[:n]))
-        return importlib.import_module(item["module"])
+        return importlib.import_module(name)
     except BaseException as e:
         raise Unknown(f"its module cannot be imported: {type(e).__name__}: {e}") from None
 
@@ -107,31 +107,41 @@ def last_line(e):
     return f"{type(e).__name__}: {lines[-1] if lines else ''}"[:300]
 
 
-def ask_one(item):
+def ask_one(item, module, folder):
     why = ""
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            module = module_of(item)
-            for n, wrapper in enumerate(item["wrappers"]):
-                try:
-                    trace(item, module, wrapper, folder, n)
-                    return {"triton": "compiles", "triton_says": json.dumps(wrapper["shown"])}
-                except Unknown:
-                    raise
-                except Exception as e:
-                    why = why or last_line(e)
-        except Unknown as e:
-            return {"triton": "unknown", "triton_says": str(e)[:300]}
+    try:
+        for n, wrapper in enumerate(item["wrappers"]):
+            try:
+                trace(item, module, wrapper, folder, n)
+                return {"triton": "compiles", "triton_says": json.dumps(wrapper["shown"])}
+            except Unknown:
+                raise
+            except Exception as e:
+                why = why or last_line(e)
+    except Unknown as e:
+        return {"triton": "unknown", "triton_says": str(e)[:300]}
     return {"triton": "refuses", "triton_says": why}
 
 
+def ask_module(root, name, items, say):
+    """Says one answer a line, and before it which item is in work."""
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            module, lost = module_of(root, name), None
+        except Unknown as e:
+            module, lost = None, {"triton": "unknown", "triton_says": str(e)[:300]}
+        for item in items:
+            say([item["i"], None])
+            say([item["i"], lost or ask_one(item, module, folder)])
+
+
 # ---- in the parent -----------------------------------------------------------------------------------------------------------
-def start(i, item):
+def start(root, name, items):
     read, write = os.pipe()
     pid = os.fork()
     if pid:
         os.close(write)
-        return {"pid": pid, "fd": read, "i": i, "end": time.monotonic() + LIMIT_S, "data": b""}
+        return {"pid": pid, "fd": read, "root": root, "name": name, "items": items, "end": time.monotonic() + LIMIT_S, "data": b""}
     code = 1
     try:
         os.setsid()
@@ -140,36 +150,44 @@ def start(i, item):
             os.dup2(quiet, fd)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-        data = json.dumps(ask_one(item)).encode()
-        while data:
-            data = data[os.write(write, data):]
+        with open(write, "w") as out:
+            ask_module(root, name, items, lambda x: print(json.dumps(x), file=out, flush=True))
         code = 0
     finally:
         os._exit(code)
 
 
+def answers(job):
+    """What has been said: [(index, answer)]; the items answered are gone from the job, which has LIMIT_S for the next one."""
+    *lines, job["data"] = job["data"].split(b"\n")
+    found = [x for x in map(json.loads, lines) if x[1]]
+    done = {i for i, _ in found}
+    job["items"] = [item for item in job["items"] if item["i"] not in done]
+    if lines:
+        job["end"] = time.monotonic() + LIMIT_S
+    return found
+
+
 def finish(job):
+    """Of a child that has ended or is ended here: the item that it was at, and why there is no answer."""
     late = time.monotonic() >= job["end"]
     if late:
         os.killpg(job["pid"], signal.SIGKILL)
     _, status = os.waitpid(job["pid"], 0)
     os.close(job["fd"])
-    try:
-        return json.loads(job["data"])
-    except ValueError:
-        if late:
-            return {"triton": "unknown", "triton_says": f"no answer within {LIMIT_S} s"}
-        code = os.waitstatus_to_exitcode(status)
-        if code >= 0:
-            return {"triton": "unknown", "triton_says": f"the question ended with status {code}"}
-        return {"triton": "refuses", "triton_says": f"its process ends with {signal.Signals(-code).name}"}
+    if not job["items"]:
+        return []
+    item, code = job["items"].pop(0), os.waitstatus_to_exitcode(status)
+    if late or code >= 0:
+        return [(item["i"], {"triton": "unknown", "triton_says": f"no answer within {LIMIT_S} s" if late else f"the question ended with status {code}"})]
+    return [(item["i"], {"triton": "refuses", "triton_says": f"its process ends with {signal.Signals(-code).name}"})]
 
 
-def ask(items, jobs):
-    """Yields (index, {"triton": "compiles" | "refuses" | "unknown", "triton_says": text})."""
+def ask(modules, jobs):
+    """modules: (root, name, items). Yields (index, {"triton": "compiles" | "refuses" | "unknown", "triton_says": text})."""
     os.environ.pop("TRITON_INTERPRET", None)
     import packages  # noqa: F401  torch and Triton are loaded once, here
-    waiting, running = list(enumerate(items)), []
+    waiting, running = list(modules), []
     while waiting or running:
         while waiting and len(running) < jobs:
             running.append(start(*waiting.pop(0)))
@@ -178,9 +196,12 @@ def ask(items, jobs):
             if j["fd"] in ready:
                 chunk = os.read(j["fd"], 1 << 16)
                 j["data"] += chunk
+                yield from answers(j)
                 if chunk:
                     continue
             elif time.monotonic() < j["end"]:
                 continue
             running.remove(j)
-            yield j["i"], finish(j)
+            yield from finish(j)
+            if j["items"]:
+                waiting.append((j["root"], j["name"], j["items"]))
