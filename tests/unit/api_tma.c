@@ -221,8 +221,7 @@ static void test_folded(void **state) {
 }
 
 // Where the accelerator may not take a launch's tensors there is a second variant, which does without it.
-static void test_plain(void **state) {
-  (void)state;
+static Image *compile_plain(Arena *a) { // k(a, b, c_ptr, K): c[128, 128] = a b^T, one program
   static const char text[] = "import triton\nimport triton.language as tl\n"
                              "@triton.jit\n"
                              "def k(a, b, c_ptr, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):\n"
@@ -231,21 +230,21 @@ static void test_plain(void **state) {
                              "        x = a.load([tl.program_id(0) * BM, i * BK])\n"
                              "        y = b.load([tl.program_id(1) * BN, i * BK])\n"
                              "        acc = tl.dot(x, y.T, acc)\n"
-                             "    tl.device_assert(K > 0, \"there is something to add\")\n"
+                             "    tl.device_assert(K >= 0, \"columns are counted from zero\")\n"
                              "    rows = tl.arange(0, BM)\n"
                              "    cols = tl.arange(0, BN)\n"
                              "    tl.store(c_ptr + rows[:, None] * BN + cols[None, :], acc)\n";
   const dt_desc desc = {.dtype = DT_BF16,
                         .rank = 2,
                         .base = (void *)(uintptr_t)0x100000,
-                        .shape = {128, 256},
+                        .shape = {128, 255},
                         .strides = {256, 1},
                         .block = {128, 64}};
   const dt_value d = {.kind = DT_VALUE_DESC, .u = {.desc = &desc}};
   const dt_named args[] = {{"a", d},
                            {"b", d},
                            {"c_ptr", dt_ptr(DT_F32, (void *)(uintptr_t)0x300000)},
-                           {"K", dt_int(256)},
+                           {"K", dt_int(255)},
                            {"BM", dt_int(128)},
                            {"BN", dt_int(128)},
                            {"BK", dt_int(64)}};
@@ -257,12 +256,20 @@ static void test_plain(void **state) {
     fail_msg("%s", dt_error(c));
   size_t n;
   const void *bytes = dt_image_bytes(im, &n);
+  Diags diags;
+  diags_init(&diags, a);
+  Image *image;
+  assert_int_equal(image_read(a, bytes, n, &image, &diags), ST_OK);
+  dt_image_destroy(im);
+  dt_context_destroy(c);
+  return image;
+}
+
+static void test_plain(void **state) {
+  (void)state;
   Arena a;
   TEST_ARENA(a);
-  Diags diags;
-  diags_init(&diags, &a);
-  Image *image;
-  assert_int_equal(image_read(&a, bytes, n, &image, &diags), ST_OK);
+  const Image *image = compile_plain(&a);
   const ImageKernel *k = &image->kernels[0];
   assert_int_equal(k->nvariants, 2);
   assert_int_equal(k->variants[0].nmaps, 2);
@@ -271,11 +278,9 @@ static void test_plain(void **state) {
   assert_int_equal(image->nmore, 1);
   uint32_t said = 0; // each part names its own place of the assertion
   for (uint32_t i = 0; i < image->nsites; i++)
-    said += image->sites[i].what && !strcmp(image->sites[i].what, "there is something to add");
+    said += image->sites[i].what && !strcmp(image->sites[i].what, "columns are counted from zero");
   assert_int_equal(said, 2);
   arena_free(&a);
-  dt_image_destroy(im);
-  dt_context_destroy(c);
 }
 
 // ---- on a device --------------------------------------------------------------------------------------------------------------
@@ -347,6 +352,53 @@ static void test_on_a_device(void **state) {
   gpu_down(&g);
 }
 
+// Rows that end anywhere: through the accelerator where they may, without it elsewhere, and beside the edge lie numbers that would show.
+static void run_plain(Gpu *gpu, RtKernel *k, int cols, int ld) {
+  enum { M = 100, N = 90 };
+  static uint16_t a[M * 512], b[N * 512];
+  static float c[128 * 128];
+  Gpu g = *gpu;
+  void *da, *db, *dc;
+  for (int i = 0; i < M * ld; i++) a[i] = (uint16_t)ir_float_bits(IR_bf16, i % ld < cols ? i % 7 - 3 : 1000);
+  for (int i = 0; i < N * ld; i++) b[i] = (uint16_t)ir_float_bits(IR_bf16, i % ld < cols ? i % 5 - 2 : 1000);
+  OK(rt_alloc(g.rank, sizeof a, &da, &g.e));
+  OK(rt_alloc(g.rank, sizeof b, &db, &g.e));
+  OK(rt_alloc(g.rank, sizeof c, &dc, &g.e));
+  OK(rt_copy(g.stream, da, a, sizeof a, &g.e));
+  OK(rt_copy(g.stream, db, b, sizeof b, &g.e));
+  const ImageDesc x = {.base = (uintptr_t)da, .shape = {M, cols}, .strides = {ld, 1}},
+                  y = {.base = (uintptr_t)db, .shape = {N, cols}, .strides = {ld, 1}};
+  const RtArg args[] = {{.desc = &x}, {.desc = &y}, {.bits = (uintptr_t)dc}, {.bits = (uint64_t)cols}};
+  OK(rt_launch(k, g.stream, (uint32_t[3]){1, 1, 1}, args, 4, &g.e));
+  OK(rt_copy(g.stream, c, dc, sizeof c, &g.e));
+  OK(rt_stream_sync(g.stream, &g.e));
+  for (int i = 0; i < 128; i++) {
+    for (int j = 0; j < 128; j++) {
+      double want = 0;
+      for (int q = 0; i < M && j < N && q < cols; q++)
+        want += ir_bits_float(IR_bf16, a[i * ld + q]) * ir_bits_float(IR_bf16, b[j * ld + q]);
+      if (c[i * 128 + j] != (float)want)
+        fail_msg("%d columns, %d apart: c[%d, %d] is %g, not %g", cols, ld, i, j, c[i * 128 + j], want);
+    }
+  }
+  rt_free(g.rank, da);
+  rt_free(g.rank, db);
+  rt_free(g.rank, dc);
+}
+
+static void test_edges_on_a_device(void **state) {
+  (void)state;
+  static const int rows[][2] = {{256, 256}, {200, 208}, {75, 80}, {75, 75}, {50, 56}, {8, 8}, {1, 1}, {0, 8}};
+  Gpu g;
+  RtKernel *k;
+  if (!real_device(&g)) skip();
+  gpu_up(&g, NULL, NULL);
+  OK(rt_kernel_load(g.rank, compile_plain(&g.arena), "k", &k, &g.e));
+  for (size_t i = 0; i < DT_COUNTOF(rows); i++) run_plain(&g, k, rows[i][0], rows[i][1]);
+  rt_kernel_destroy(k);
+  gpu_down(&g);
+}
+
 // Bytes that never come end in a report; the device goes on.
 static void test_deadline_on_a_device(void **state) {
   (void)state;
@@ -369,9 +421,12 @@ static void test_deadline_on_a_device(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_maps),        cmocka_unit_test(test_shapes),
-      cmocka_unit_test(test_folded),      cmocka_unit_test(test_plain),
-      cmocka_unit_test(test_on_a_device), cmocka_unit_test(test_deadline_on_a_device)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_maps),
+                                     cmocka_unit_test(test_shapes),
+                                     cmocka_unit_test(test_folded),
+                                     cmocka_unit_test(test_plain),
+                                     cmocka_unit_test(test_on_a_device),
+                                     cmocka_unit_test(test_edges_on_a_device),
+                                     cmocka_unit_test(test_deadline_on_a_device)};
   return cmocka_run_group_tests(tests, find_fake, NULL);
 }
