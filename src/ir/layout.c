@@ -336,6 +336,36 @@ IrLayout layout_compact(const IrLayout *l) {
   return m.l;
 }
 
+bool layout_with_warps(const IrLayout *access, const IrLayout *value, uint32_t neighbours, uint32_t whole,
+                       IrLayout *out) {
+  const uint32_t warps = access->n[PLACE_WARP], lanes = access->n[PLACE_LANE], regs = access->n[PLACE_REG],
+                 first = layout_first(value, PLACE_WARP);
+  uint32_t taken = 0, order[LAYOUT_MAX_BITS], n = 0;
+  if (value->n[PLACE_WARP] != warps || value->n[PLACE_LANE] != lanes || neighbours > regs) return false;
+  for (uint32_t i = 0; i < warps; i++) {
+    const uint32_t at = value->at[first + i];
+    if (!bits_pow2(at) || (taken & at)) return false;
+    taken |= at;
+  }
+  // In the order in which access goes along memory: neighbours, lanes, warps, what registers repeat.
+  for (uint32_t i = 0; i < layout_bits(access); i++) {
+    const uint32_t k = i < neighbours                   ? i
+                       : i < neighbours + lanes + warps ? regs + i - neighbours
+                                                        : i - lanes - warps;
+    const uint32_t at = access->at[k];
+    if (!bits_pow2(at)) return false;
+    if (i < whole && (taken & at)) return false;
+    if (!(taken & at)) order[n++] = at;
+  }
+  if (n != regs + lanes) return false; // a bit of value's warps is none of access'
+  IrLayout r = {.n = {access->n[0], access->n[1], access->n[2]}};
+  for (uint32_t i = 0; i < regs; i++) r.at[i] = i < neighbours ? order[i] : order[lanes + i];
+  for (uint32_t i = 0; i < lanes; i++) r.at[regs + i] = order[neighbours + i];
+  for (uint32_t i = 0; i < warps; i++) r.at[regs + lanes + i] = value->at[first + i];
+  *out = r;
+  return true;
+}
+
 // ---- conversion ------------------------------------------------------------------------------------------------------------------
 // Is every index that some register of a thread holds in `to` held by the same thread in `from`? By linearity: what a thread
 // holds is a coset of the registers' span, and the shift between the two is linear in lane and warp.

@@ -81,6 +81,11 @@ bool layout_split(const IrLayout *r, IrLayout *out); // false: no register bit s
 // Registers that hold copies of others are dropped.
 IrLayout layout_compact(const IrLayout *l);
 
+// `access`, but with the tile divided among warps as in `value`, so that what moves between the two stays within warps. The first `whole`
+// of access' bits (registers' neighbours, then lanes) stay as they are: they make whole lines of memory. False: not possible so.
+bool layout_with_warps(const IrLayout *access, const IrLayout *value, uint32_t neighbours, uint32_t whole,
+                       IrLayout *out);
+
 // ---- conversion --------------------------------------------------------------------------------------------------------------
 typedef enum LayoutMove {
   MOVE_NONE,   // each thread has all it needs; registers are renumbered

@@ -153,6 +153,7 @@ static bool only_renames(IrOpKind k) {
 
 static IrValue *in_layout(Lay *l, IrValue *v, const IrLayout *layout) {
   if (!v || v->type->kind != IR_TILE) return v;
+  while (v->def && v->def->kind == OP_relayout) v = ir_operand(v->def, 0); // not by way of a third layout
   const IrType *t = with(l, v->type, layout);
   if (v->type == t) return v;
   if (v->def && v->def->kind == OP_relayout) return in_layout(l, ir_operand(v->def, 0), layout); // one move, not two
@@ -633,6 +634,21 @@ static void lay_elementwise(Lay *l, IrOp *op) {
   for (uint32_t i = 0; i < op->nresults; i++) give(l, op, i, &layout);
 }
 
+// A tile that comes from elsewhere is stored by the warps that hold it, where each of them still writes at least 64 bytes of a line: then it
+// changes places within warps only.
+static IrLayout store_layout(Lay *l, const IrOp *op) {
+  IrValue *p = ir_operand(op, 0), *v = ir_operand(op, 1);
+  const IrLayout plain = memory_layout(l, p);
+  if (!v->type->layout || is_cheap(l, v) || layout_move(v->type->layout, &plain) != MOVE_SHARED) return plain;
+  const uint32_t bytes = (uint32_t)ir_dtypes[p->type->dtype].bytes;
+  const uint32_t regs = plain.n[PLACE_REG], line = (uint32_t)bits_log2(64u / bytes);
+  uint32_t run = 0; // neighbours in a thread: lanes go on where they end
+  while (run < regs && plain.at[run] < plain.at[regs] && (!run || plain.at[run] == plain.at[run - 1] << 1))
+    run++;
+  IrLayout kept;
+  return layout_with_warps(&plain, v->type->layout, run, line, &kept) ? kept : plain;
+}
+
 static void lay_op(Lay *l, IrOp *op) {
   IrLayout layout;
   IrValue *a = ir_operand(op, 0);
@@ -642,7 +658,7 @@ static void lay_op(Lay *l, IrOp *op) {
   case OP_atomic_rmw:
   case OP_atomic_cas:
     if (a->type->kind != IR_TILE) return;
-    layout = memory_layout(l, a);
+    layout = op->kind == OP_store ? store_layout(l, op) : memory_layout(l, a);
     ask_all(l, op, &layout);
     if (op->nresults) give(l, op, 0, &layout);
     return;

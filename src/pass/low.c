@@ -148,7 +148,9 @@ IrValue *low_index(Low *l, const IrType *tile, uint32_t reg) {
   if (!own) return base;
   uint32_t others = 0;
   for (uint32_t i = layout->n[PLACE_REG]; i < layout_bits(layout); i++) others |= layout->at[i];
-  return low_bin(l, others & own ? OP_xor : OP_add, base, low_i32(l, own));
+  // What the thread's part leaves alone is added: an offset that the access itself can hold.
+  if (own & others) base = low_bin(l, OP_xor, base, low_i32(l, own & others));
+  return own & ~others ? low_bin(l, OP_add, base, low_i32(l, own & ~others)) : base;
 }
 
 IrValue *low_coord(Low *l, const IrType *tile, IrValue *index, int axis) {

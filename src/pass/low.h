@@ -93,6 +93,10 @@ void low_fetch_matrix(Low *l, const LowBuf *b, const IrType *tile, bool transpos
 void low_move(Low *l, const IrType *from, IrValue **regs, const IrType *to, IrValue **out);
 // By shuffles within warps; false, and nothing done: not possible, or dearer than block memory.
 bool low_move_lanes(Low *l, const IrType *from, IrValue **regs, const IrType *to, IrValue **out);
+// Does each warp that writes a tile to block memory read back nothing but its own?
+bool low_within_warps(const IrLayout *from, const IrLayout *to);
+// Of all of a thread's accesses to such elements in a buffer (NULL: row-major), in halves of a cycle, conflicts of banks included.
+uint32_t low_access_cost(const IrLayout *buffer, const IrLayout *tile, uint32_t bytes);
 // Several tiles at once, between two barriers; each gets its registers.
 void low_move_together(Low *l, IrOp *const *relayouts, uint32_t n);
 bool low_is_renumbering(Low *l, const IrOp *relayout); // no thread needs what another holds

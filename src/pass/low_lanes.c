@@ -211,8 +211,9 @@ static bool make_plan(Plan *p, const IrLayout *from, const IrLayout *to, uint32_
 
 // ---- what it costs -----------------------------------------------------------------------------------------------------------------
 // In halves of a cycle of a warp: a shuffle, like a word to or from block memory, takes one cycle of its unit; a select, or two
-// elements packed or unpacked, takes half of one. A meeting of the block costs more than its instruction: warps wait.
-enum { COST_WORD = 2, COST_SELECT = 1, COST_BARRIER = 20 };
+// elements packed or unpacked, takes half of one. A meeting costs more than its instruction: a warp waits for its stores, and, in a block, for
+// the other warps.
+enum { COST_WORD = 2, COST_SELECT = 1, COST_WARP_BARRIER = 10, COST_BARRIER = 20 };
 
 static uint32_t cost_of_shuffles(const Plan *p, uint32_t words) {
   uint32_t cost = 0;
@@ -223,11 +224,39 @@ static uint32_t cost_of_shuffles(const Plan *p, uint32_t words) {
   return cost;
 }
 
-static uint32_t cost_of_accesses(const IrLayout *y, uint32_t bytes) {
-  const uint32_t n = layout_regs(y) >> __builtin_popcount(low_copies(y));
+static uint32_t rank_of(const uint32_t *v, uint32_t n, uint32_t shift, uint32_t mask) {
+  Rows e = {0};
+  uint32_t rank = 0, unused = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    const uint32_t x = rest_of(&e, v[i] >> shift & mask, &unused);
+    if (!x) continue;
+    add_row(&e, x, 0);
+    rank++;
+  }
+  return rank;
+}
+
+// Lanes go together as long as they move at most 128 bytes; those at different addresses of one bank go one after the other, and that their
+// number is a power of two follows from the algebra.
+uint32_t low_access_cost(const IrLayout *buffer, const IrLayout *tile, uint32_t bytes) {
+  const uint32_t n = layout_regs(tile) >> __builtin_popcount(low_copies(tile));
   uint8_t reg[8];
-  const uint32_t wide = bytes << layout_run(y, 0, 20, bytes < 16 ? (uint32_t)bits_log2(16 / bytes) : 0, reg);
-  return n * bytes / wide * COST_WORD * (wide < 4 ? 1 : wide / 4);
+  const uint32_t run = layout_run(tile, 0, 20, bytes < 16 ? (uint32_t)bits_log2(16 / bytes) : 0, reg);
+  const IrLayout at = buffer ? layout_in_memory(buffer, tile) : *tile;
+  const uint32_t wide = bytes << run, words = wide < 4 ? 1 : wide / 4,
+                 together = 5 - (uint32_t)bits_log2(words);
+  uint32_t place[8];
+  for (uint32_t i = 0; i < together && i < at.n[PLACE_LANE]; i++)
+    place[i] = at.at[at.n[PLACE_REG] + i] * bytes;
+  const uint32_t lanes = together < at.n[PLACE_LANE] ? together : at.n[PLACE_LANE],
+                 shift = wide < 4 ? 2 : (uint32_t)bits_log2(wide);
+  const uint32_t apart =
+      rank_of(place, lanes, shift, UINT32_MAX) - rank_of(place, lanes, shift, 127 >> shift);
+  return (n >> run) * words * COST_WORD << apart;
+}
+
+bool low_within_warps(const IrLayout *from, const IrLayout *to) {
+  return layout_move(from, to) != MOVE_SHARED && !(layout_free(from) >> layout_first(from, PLACE_WARP));
 }
 
 // ---- code ---------------------------------------------------------------------------------------------------------------------------
@@ -349,8 +378,14 @@ bool low_move_lanes(Low *l, const IrType *from, IrValue **regs, const IrType *to
                  bytes = is_ptr ? 8 : ir_dtypes[elem->dtype].bytes;
   Plan *p = arena_new(l->arena, Plan);
   if (!make_plan(p, from->layout, to->layout, bytes < 4 ? (uint32_t)bits_log2(4 / bytes) : 0)) return false;
-  const uint32_t memory = cost_of_accesses(from->layout, bytes) + cost_of_accesses(to->layout, bytes) +
-                          (l->m->num_warps > 1 ? 2 * COST_BARRIER : COST_BARRIER);
+  LowBuf swizzled = {0};
+  low_swizzle(l, &swizzled, from);
+  const uint32_t plain =
+                     low_access_cost(NULL, from->layout, bytes) + low_access_cost(NULL, to->layout, bytes),
+                 other = low_access_cost(swizzled.layout, from->layout, bytes) +
+                         low_access_cost(swizzled.layout, to->layout, bytes);
+  const bool alone = l->m->num_warps == 1 || low_within_warps(from->layout, to->layout);
+  const uint32_t memory = (plain < other ? plain : other) + 2 * (alone ? COST_WARP_BARRIER : COST_BARRIER);
   if (cost_of_shuffles(p, bytes > 4 ? bytes / 4 : 1) > memory) return false;
   Emit e = {.l = l, .p = p, .elem = elem, .in = regs};
   e.word = p->pack || bits == 1 ? ir_type_scalar(l->ctx, IR_i32, LEVEL_thread) : elem;

@@ -168,14 +168,21 @@ static bool only_registers(const IrLayout *from, const IrLayout *to, uint32_t *o
 }
 
 // Scratch for a tile on its way from one layout to another, in the order that the second is fetched best from.
-static LowBuf scratch_between(Low *l, const IrType *from, const IrType *to) {
+static LowBuf scratch_between(Low *l, const IrType *from, const IrType *to, bool within) {
   LowBuf b = low_scratch(l, low_elem(l, from), ir_type_elems(from));
+  const uint32_t bytes = ir_dtypes[b.ptr->type->dtype].bytes;
   pass_remark(l->pass, l->b.loc,
-              "this value goes from one layout to another through %lld bytes of block memory",
-              (long long)ir_type_elems(from) * ir_dtypes[b.ptr->type->dtype].bytes);
+              "this value goes from one layout to another through %lld bytes of block memory%s",
+              (long long)ir_type_elems(from) * bytes, within ? ", each warp for itself" : "");
   bool transposed;
-  if (low_is_matrix(to, &transposed)) low_swizzle(l, &b, from);
-  return b;
+  LowBuf swizzled = b;
+  low_swizzle(l, &swizzled, from);
+  if (low_is_matrix(to, &transposed)) return swizzled;
+  const uint32_t plain =
+                     low_access_cost(NULL, from->layout, bytes) + low_access_cost(NULL, to->layout, bytes),
+                 other = low_access_cost(swizzled.layout, from->layout, bytes) +
+                         low_access_cost(swizzled.layout, to->layout, bytes);
+  return other < plain ? swizzled : b;
 }
 static void fetch(Low *l, const LowBuf *b, const IrType *to, IrValue **out) {
   bool transposed;
@@ -185,6 +192,13 @@ static void fetch(Low *l, const LowBuf *b, const IrType *to, IrValue **out) {
     low_fetch(l, b, to, out);
 }
 
+static void meet(Low *l, bool warp_only) {
+  if (warp_only)
+    ir_build(&l->b, OP_warp_barrier, 0, NULL, 0, NULL, 0);
+  else
+    low_barrier(l);
+}
+
 void low_move(Low *l, const IrType *from, IrValue **regs, const IrType *to, IrValue **out) {
   uint32_t *of = arena_array(l->arena, uint32_t, layout_regs(to->layout));
   if (only_registers(from->layout, to->layout, of)) {
@@ -192,10 +206,11 @@ void low_move(Low *l, const IrType *from, IrValue **regs, const IrType *to, IrVa
     return;
   }
   if (low_move_lanes(l, from, regs, to, out)) return;
-  const LowBuf b = scratch_between(l, from, to);
-  low_barrier(l);
+  const bool alone = low_within_warps(from->layout, to->layout);
+  const LowBuf b = scratch_between(l, from, to, alone);
+  meet(l, alone);
   low_spill(l, &b, from, regs);
-  low_barrier(l);
+  meet(l, alone);
   fetch(l, &b, to, out);
 }
 
@@ -219,7 +234,7 @@ void low_move_together(Low *l, IrOp *const *all, uint32_t nall) {
   }
   if (!n) return;
   for (uint32_t i = 0; i < n; i++)
-    bufs[i] = scratch_between(l, ir_operand(relayouts[i], 0)->type, relayouts[i]->results[0].type);
+    bufs[i] = scratch_between(l, ir_operand(relayouts[i], 0)->type, relayouts[i]->results[0].type, false);
   low_barrier(l);
   for (uint32_t i = 0; i < n; i++) {
     IrValue *from = ir_operand(relayouts[i], 0);

@@ -233,10 +233,43 @@ static void test_run(void **state) {
   }
 }
 
+// The tile divided as another layout divides it: each warp holds what it holds there, every element once, and the first bits as before.
+static void test_with_warps(void **state) {
+  (void)state;
+  Rng r = {23};
+  int made = 0;
+  for (int n = 0; n < 4000; n++) {
+    const Case c = make(&r);
+    Case d = c;
+    spread(&r, d.rank, below(&r, 4), d.per_thread);
+    spread(&r, d.rank, 5, d.lanes);
+    d.l = layout_blocked(d.rank, d.shape, d.per_thread, d.lanes, d.warps, d.order);
+    uint32_t run = 0;
+    for (int k = 0; k < c.rank; k++) {
+      for (int32_t e = c.per_thread[k]; e > 1 && run < c.l.n[PLACE_REG]; e /= 2) run++;
+    }
+    const uint32_t whole = below(&r, run + 3);
+    IrLayout out;
+    if (!layout_with_warps(&c.l, &d.l, run, whole, &out)) continue;
+    made++;
+    assert_int_equal(layout_bits(&out), layout_bits(&c.l));
+    assert_int_equal(layout_free(&out), layout_free(&c.l));
+    assert_true(layout_covers(&out, c.bits));
+    for (uint32_t i = 0; i < whole && i < layout_bits(&c.l); i++) {
+      const uint32_t k = i < run ? i : c.l.n[PLACE_REG] + i - run;
+      if (k < (uint32_t)c.l.n[PLACE_REG] + c.l.n[PLACE_LANE]) assert_int_equal(out.at[k], c.l.at[k]);
+    }
+    assert_true(layout_move(&d.l, &out) != MOVE_SHARED);
+  }
+  assert_true(made > 100);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_every_element_once), cmocka_unit_test(test_blocked), cmocka_unit_test(test_mma),
-      cmocka_unit_test(test_shape_ops),          cmocka_unit_test(test_move),    cmocka_unit_test(test_run),
+      cmocka_unit_test(test_with_warps), cmocka_unit_test(test_every_element_once),
+      cmocka_unit_test(test_blocked),    cmocka_unit_test(test_mma),
+      cmocka_unit_test(test_shape_ops),  cmocka_unit_test(test_move),
+      cmocka_unit_test(test_run),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
