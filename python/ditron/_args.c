@@ -116,27 +116,30 @@ static bool take_pointer(PyObject *number, Arg *out) {
   return !PyErr_Occurred();
 }
 
+// Of a tensor with no address: whether it is empty, or without memory and nowhere.
+static bool is_on(State *s, PyObject *o, int device) {
+  PyObject *cpu = PyObject_GetAttr(o, s->s_is_cpu);
+  if (cpu && cpu != Py_True && !device)
+    PyErr_SetString(PyExc_ValueError, "a tensor without memory, or of a device unknown here");
+  Py_XDECREF(cpu);
+  return !PyErr_Occurred();
+}
+
 static bool take_torch(State *s, PyObject *o, const TypeInfo *type, Arg *out) {
   PyObject *dtype = PyObject_GetAttr(o, s->s_dtype);
   const int d = dtype ? dtype_of_object(s, dtype) : -1;
   Py_XDECREF(dtype);
   if (d < 0) return false;
-  PyObject *cpu = PyObject_GetAttr(o, s->s_is_cpu);
-  if (!cpu) return false;
-  out->device = 0;
-  if (cpu != Py_True) {
-    PyObject *index = PyObject_CallFunctionObjArgs(type->get_device, o, NULL);
-    const long i = index ? PyLong_AsLong(index) : -1;
-    Py_XDECREF(index);
-    out->device = (int)i + 1;
-    if (!PyErr_Occurred() && (i < 0 || i >= MOST_GPUS))
-      PyErr_SetString(PyExc_ValueError, "a tensor without memory, or of a device that Ditron does not know");
-  }
-  Py_DECREF(cpu);
+  PyObject *index = PyObject_CallFunctionObjArgs(type->get_device, o, NULL); // -1: the processor, or none
+  const long device = index ? PyLong_AsLong(index) : -1;
+  Py_XDECREF(index);
+  out->device = (int)device + 1;
+  if (device >= MOST_GPUS) PyErr_SetString(PyExc_ValueError, "of a GPU beyond those that Ditron counts");
   if (PyErr_Occurred()) return false;
   out->value.kind = DT_VALUE_PTR;
   out->value.dtype = (dt_dtype)d;
-  return take_pointer(PyObject_CallFunctionObjArgs(type->data_ptr, o, NULL), out);
+  if (!take_pointer(PyObject_CallFunctionObjArgs(type->data_ptr, o, NULL), out)) return false;
+  return out->value.u.ptr || is_on(s, o, out->device);
 }
 
 static bool take_numpy(State *s, PyObject *o, Arg *out) {

@@ -239,6 +239,7 @@ static bool take_value(const Kernel *k, Call *c, int i) {
     c->ndescs += type->class == CLASS_DESC;
     if (is_array(a) && !check_device(k, c, i)) return false;
     c->readonly |= a->readonly;
+    c->torch |= type->class == CLASS_TORCH;
   }
   if (!(flags & CONSTEXPR)) return put_runtime(c, o, a, flags);
   if (put_constant(c, o, a)) return true;

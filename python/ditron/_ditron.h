@@ -72,6 +72,7 @@ typedef struct Device {
 typedef struct State {
   PyObject *error, *compile_error, *resources, *deadline, *assertion; // exceptions
   PyObject *classify, *describe, *describe_descriptor, *current_stream;
+  PyObject *torch_stream; // what current_stream asks where torch is loaded; NULL: not known yet
   PyObject *s_dtype, *s_is_cpu, *s_value, *s_array_struct, *s_data_ptr, *s_get_device, *s_compile,
       *s_num_warps, *s_num_stages;
   PyObject *image_type, *loaded_type, *launcher_type;
@@ -169,7 +170,7 @@ typedef struct Call { // one call, on the C stack; `values` are borrowed but for
   Arg args[MOST_PARAMS];
   dt_desc descs[MOST_DESCS];
   int ndescs, device, device_from; // device_from: the parameter that decided
-  bool readonly;                   // an array is
+  bool readonly, torch;            // an array is, is torch's
   Options options;
   size_t nkey;
   char key[MOST_KEY];

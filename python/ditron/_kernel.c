@@ -237,7 +237,10 @@ static bool eval_grid(const Kernel *k, const Call *c, PyObject *grid, uint32_t o
 static bool native_stream(const Kernel *k, const Call *c, void **out) {
   *out = c->options.stream;
   if (!c->device || c->options.has_stream) return true;
-  PyObject *r = PyObject_CallFunction(k->state->current_stream, "i", c->device - 1);
+  State *s = k->state;
+  if (c->torch && !s->torch_stream && !(s->torch_stream = PyObject_CallFunction(s->current_stream, NULL)))
+    return false;
+  PyObject *r = PyObject_CallFunction(c->torch ? s->torch_stream : s->current_stream, "i", c->device - 1);
   *out = r ? PyLong_AsVoidPtr(r) : NULL;
   Py_XDECREF(r);
   return !PyErr_Occurred();
@@ -287,7 +290,7 @@ static PyObject *call_kernel(Kernel *k, PyObject *grid, PyObject *args, PyObject
   uint32_t g[3];
   PyObject *r = NULL;
   c.nowned = c.ndescs = 0;
-  c.readonly = false;
+  c.readonly = c.torch = false;
   c.nkey = 0;
   c.options = (Options){.num_warps = k->num_warps, .num_stages = k->num_stages, .debug = k->debug};
   if (!k->state) return PyErr_SetString(PyExc_RuntimeError, "the kernel was not initialised"), NULL;

@@ -427,12 +427,12 @@ static void module_free(void *m) {
   State *s = PyModule_GetState(m);
   if (!s) return;
   args_forget(s);
-  PyObject **const all[] = {&s->error,          &s->compile_error, &s->resources,    &s->deadline,
-                            &s->assertion,      &s->classify,      &s->describe,     &s->describe_descriptor,
-                            &s->current_stream, &s->s_dtype,       &s->s_is_cpu,     &s->s_value,
-                            &s->s_array_struct, &s->s_data_ptr,    &s->s_get_device, &s->s_compile,
-                            &s->s_num_warps,    &s->s_num_stages,  &s->image_type,   &s->loaded_type,
-                            &s->launcher_type};
+  PyObject **const all[] = {&s->error,          &s->compile_error,  &s->resources,    &s->deadline,
+                            &s->assertion,      &s->classify,       &s->describe,     &s->describe_descriptor,
+                            &s->current_stream, &s->torch_stream,   &s->s_dtype,      &s->s_is_cpu,
+                            &s->s_value,        &s->s_array_struct, &s->s_data_ptr,   &s->s_get_device,
+                            &s->s_compile,      &s->s_num_warps,    &s->s_num_stages, &s->image_type,
+                            &s->loaded_type,    &s->launcher_type};
   for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) Py_CLEAR(*all[i]);
 }
 

@@ -138,13 +138,14 @@ def describe_descriptor(o):
     return o.base, tuple(int(x) for x in o.shape), strides, tuple(int(x) for x in o.block_shape)
 
 
-def current_stream(index):
-    """The stream that the process is in on a GPU, as a number: torch's where torch is loaded, else the default one."""
+def current_stream(index=None):
+    """The stream that the process is in on a GPU, as a number: torch's where torch is loaded, else the default one. Without an index
+    the function of torch that says it."""
     torch = sys.modules.get("torch")
     if torch is None:
         return 0
-    raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)
-    return raw(index) if raw else torch.cuda.current_stream(index).cuda_stream
+    raw = getattr(torch._C, "_cuda_getCurrentRawStream", None) or (lambda i: torch.cuda.current_stream(i).cuda_stream)
+    return raw if index is None else raw(index)
 
 
 # ---- constants in a request ---------------------------------------------------------------------------

@@ -125,6 +125,8 @@ def by_cost(configs, values, on_gpu):
 
 
 def plain(x):
+    if isinstance(x, tuple):
+        return [plain(i) for i in x]
     return x if isinstance(x, (int, float, str, bool, type(None))) else repr(x)
 
 
@@ -253,9 +255,9 @@ class Autotuner(KernelInterface):
         return sorted(configs, key=cost.get)[:top]
 
     def key_of(self, values):
-        dtypes = [(n, str(v.dtype)) for n, v in values.items() if hasattr(v, "dtype")]
-        return tuple([(n, bucket(values[n]) if isinstance(values[n], int) else plain(values[n])) for n in self.keys if n in values]
-                     + dtypes)
+        """(named values, element types), with the types as the objects that they are: every launch comes here."""
+        return (*[(n, bucket(values[n])) for n in self.keys if n in values],
+                *[v.dtype for v in values.values() if hasattr(v, "dtype")])
 
     @staticmethod
     def device_of(values):
@@ -325,7 +327,7 @@ class Autotuner(KernelInterface):
         device = self.device_of(values)
         configs = self.prune_configs(nargs, kwargs, device > 0)
         remembered = self.cache_results and not any(c.pre_hook for c in configs)
-        file = memory_of([self.base_fn.cache_key, [[n, plain(v)] for n, v in key], [str(c) for c in self.configs], _ditron.target(device),
+        file = memory_of([self.base_fn.cache_key, [plain(k) for k in key], [str(c) for c in self.configs], _ditron.target(device),
                           _ditron.devices()[device][2] if device else machine_name()]) if remembered else None
         config = recall(file, configs) if file else None
         if config is None and not _settings.measures():
@@ -350,7 +352,9 @@ class Autotuner(KernelInterface):
             if clash:
                 raise ValueError(f"{self.__name__}: '{clash}' is given, and is tuned as well")
             key = self.key_of(values)
-            config = self.cache.get(key) or self.choose(key, args, kwargs)
+            config = self.cache.get(key)
+            if config is None:
+                config = self.choose(key, args, kwargs)
         self.best_config = config
         if config.pre_hook is not None:
             config.pre_hook({**values, **kwargs, **config.all_kwargs()})
