@@ -21,7 +21,8 @@ Status compile_machine(Compile *c, PassMachine *out) {
   *out = (PassMachine){.vector_bits = (int)facts.vector_bits,
                        .arena_limit = 64 << 20,
                        .wgmma = (facts.caps & TARGET_CAP_WGMMA) != 0,
-                       .tma = (facts.caps & TARGET_CAP_TMA) != 0};
+                       .tma = (facts.caps & TARGET_CAP_TMA) != 0,
+                       .no_f8_dot = compile_passes(c) == PASS_GPU && !(facts.caps & TARGET_CAP_F8_CVT)};
   return ST_OK;
 }
 

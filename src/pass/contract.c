@@ -1,4 +1,5 @@
-// contract: a * b + c in one rounding, and products that start from zero into products that accumulate.
+// contract: a * b + c in one rounding, products that start from zero into products that accumulate, and products of 8-bit floats
+// into those that the machine has.
 //
 // needs:  nothing.
 // keeps:  every effect. Floating-point results may differ in the last bits, as ops.def allows (fma, dot).
@@ -8,6 +9,7 @@
 //   fsub(fmul(a, b), c)    -> fma(a, b, -c)
 //   fsub(c, fmul(a, b))    -> fma(-a, b, c)
 //   fadd(dot(a, b, 0), c)  -> dot(a, b, c)     the dot used once (add for integers: exact)
+//   dot(a, b, c) of fp8    -> of a, b as f16   where the machine multiplies no fp8; f16 holds each of them exactly
 #include "pass/pass_impl.h"
 
 static bool used_once(const IrValue *v) { return v->uses && !v->uses->next; }
@@ -64,19 +66,31 @@ static void contract_fma(IrOp *op) {
   }
 }
 
-static void block(IrBlock *b, bool fma) {
+static bool is_f8(const IrType *t) { return t->dtype == IR_f8e4m3 || t->dtype == IR_f8e5m2; }
+
+static void widen_dot(IrCtx *c, IrOp *op) {
+  for (uint32_t i = 0; i < 2; i++) {
+    IrValue *v = ir_operand(op, i);
+    if (!is_f8(v->type)) continue;
+    IrBuilder b = ir_builder_before(op);
+    ir_set_operand(op, i, ir_cast(&b, OP_fcast, v, ir_type_with_dtype(c, v->type, IR_f16)));
+  }
+}
+
+static void block(Pass *p, IrBlock *b, bool fma) {
   for (IrOp *op = b->first, *next; op; op = next) {
     next = op->next;
     for (uint32_t r = 0; r < op->nregions; r++)
-      block(op->regions[r], fma && op->kind != OP_reduce && op->kind != OP_scan);
+      block(p, op->regions[r], fma && op->kind != OP_reduce && op->kind != OP_scan);
     if (op->kind == OP_add || op->kind == OP_fadd) {
       if (contract_dot(op)) continue;
     }
+    if (op->kind == OP_dot && p->config->machine && p->config->machine->no_f8_dot) widen_dot(p->m->ctx, op);
     if (fma && (op->kind == OP_fadd || op->kind == OP_fsub)) contract_fma(op);
   }
 }
 
 Status pass_contract(Pass *p) {
-  PASS_EACH_FUNC(p, f) block(f->body, true);
+  PASS_EACH_FUNC(p, f) block(p, f->body, true);
   return ST_OK;
 }

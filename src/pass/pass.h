@@ -24,6 +24,7 @@ typedef struct PassMachine { // what passes may ask of the machine; never who it
   int64_t arena_limit;       // bytes that one instance may use for its buffers; 0: no limit
   bool wgmma;                // products of four warps from block memory
   bool tma;                  // block copies through tensor maps, and mbarriers that count their bytes
+  bool no_f8_dot;            // no products of 8-bit floats
 } PassMachine;
 
 typedef struct PassConfig {

@@ -15,9 +15,9 @@ def pow2(n, least=16):
     return max(least, 1 << (int(n) - 1).bit_length())
 
 
-def run_all(kernel, grid, values, outs, **kw):
-    """mode -> name -> array"""
-    return {m: run_kernel(f"{KERNELS}/{kernel}", grid, values, outs, mode=a, **kw) for m, a in MODES.items()}
+def run_all(kernel, grid, values, outs, more=None, **kw):
+    """mode -> name -> array; more: modes besides."""
+    return {m: run_kernel(f"{KERNELS}/{kernel}", grid, values, outs, mode=a, **kw) for m, a in (MODES | (more or {})).items()}
 
 
 def compare(got, want, bound):
