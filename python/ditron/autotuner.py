@@ -24,6 +24,8 @@ from .jit import JITFunction, KernelInterface
 
 SHARED_BYTES = 227 << 10  # of a block on a GPU
 ACCUMULATORS = 224  # registers of a thread that tiles of a product may take
+PLAIN = {int, float, bool, str, type(None)}
+MOST_KNOWN = 4096  # launches whose configuration is known without a look at the key
 FORMAT = 1
 
 
@@ -221,6 +223,8 @@ class Autotuner(KernelInterface):
         while not isinstance(self.base_fn, JITFunction):
             self.base_fn = self.base_fn.fn
         self.__name__, self.__doc__ = self.base_fn.__name__, self.base_fn.__doc__
+        self.key_places = [(k, arg_names.index(k)) for k in self.keys if k in arg_names]
+        self.known, self.direct = {}, isinstance(fn, JITFunction)
 
     # ---- hooks, as Triton's
     def pre_hook(self, kwargs, reset_only=False):
@@ -344,21 +348,37 @@ class Autotuner(KernelInterface):
         self.cache[key] = config
         return config
 
-    def run(self, *args, **kwargs):
-        config = self.configs[0]
-        values = {k: v for k, v in {**dict(zip(self.arg_names, args)), **kwargs}.items() if k in self.arg_names}
-        if len(self.configs) > 1:
-            clash = next((k for k in kwargs if k in config.kwargs), None)
-            if clash:
-                raise ValueError(f"{self.__name__}: '{clash}' is given, and is tuned as well")
-            key = self.key_of(values)
-            config = self.cache.get(key)
-            if config is None:
-                config = self.choose(key, args, kwargs)
+    def config_for(self, args, kwargs):
+        if len(self.configs) == 1:
+            return self.configs[0]
+        clash = next((k for k in kwargs if k in self.configs[0].kwargs), None)
+        if clash:
+            raise ValueError(f"{self.__name__}: '{clash}' is given, and is tuned as well")
+        key = self.key_of({k: v for k, v in {**dict(zip(self.arg_names, args)), **kwargs}.items() if k in self.arg_names})
+        config = self.cache.get(key)
+        return config if config is not None else self.choose(key, args, kwargs)
+
+    def run(self, *args, grid, **kwargs):
+        # what decides, as it is; most launches are like one before
+        seen = (*[args[at] if at < len(args) else kwargs.get(name) for name, at in self.key_places],
+                *[None if type(a) in PLAIN else getattr(a, "dtype", None) for a in args], *kwargs,
+                *[None if type(a) in PLAIN else getattr(a, "dtype", None) for a in kwargs.values()])
+        known = self.known.get(seen)
+        if known is None:
+            config = self.config_for(args, {**kwargs, "grid": grid})
+            merged = {k: v for k, v in config.all_kwargs().items() if (k, v) != ("num_ctas", 1)}
+            known = config, merged
+            if config in self.cache.values() or len(self.configs) == 1:  # not where nothing may be measured yet
+                if len(self.known) > MOST_KNOWN:
+                    self.known.clear()
+                self.known[seen] = known
+        config, merged = known
         self.best_config = config
         if config.pre_hook is not None:
-            config.pre_hook({**values, **kwargs, **config.all_kwargs()})
-        return self.fn.run(*args, **{**kwargs, **config.all_kwargs()})
+            config.pre_hook({**dict(zip(self.arg_names, args)), **kwargs, **merged})
+        if self.direct:
+            return self.fn[grid](*args, **kwargs, **merged)
+        return self.fn.run(*args, grid=grid, **{**kwargs, **merged})
 
     def warmup(self, *args, **kwargs):
         nargs = dict(zip(self.arg_names, args))
