@@ -11,7 +11,10 @@ def attention_descriptor_kernel(q_desc, k_desc, v_desc, out_desc, lse_ptr, scale
                                 HEAD_DIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, CAUSAL: tl.constexpr):
     """out = softmax(q k^T * scale) v; lse f32[batch * heads, seq_q]: the natural log of the row sums. CAUSAL: query i sees keys
     0 .. i. Blocks that every query of the instance sees come first, without a mask. Grid: (cdiv(seq_q, BLOCK_M), batch * heads)."""
-    first = tl.program_id(0) * BLOCK_M
+    block = tl.program_id(0)
+    if CAUSAL:
+        block = tl.num_programs(0) - 1 - block  # the longest first
+    first = block * BLOCK_M
     batch_head = tl.program_id(1)
     kv = batch_head // heads * kv_heads + batch_head % heads // (heads // kv_heads)
     rows = first + tl.arange(0, BLOCK_M)

@@ -156,7 +156,8 @@ static IrValue *in_layout(Lay *l, IrValue *v, const IrLayout *layout) {
   while (v->def && v->def->kind == OP_relayout) v = ir_operand(v->def, 0); // not by way of a third layout
   const IrType *t = with(l, v->type, layout);
   if (v->type == t) return v;
-  if (v->def && v->def->kind == OP_relayout) return in_layout(l, ir_operand(v->def, 0), layout); // one move, not two
+  if (v->def && v->def->kind == OP_relayout)
+    return in_layout(l, ir_operand(v->def, 0), layout); // one move, not two
   for (const Variant *x = map_getp(&l->variants, v); x; x = x->next) {
     if (x->type == t) return x->v;
   }
@@ -363,6 +364,15 @@ static IrValue *memory_operand(Lay *l, IrOp *dot, IrValue *v, bool any_order, bo
   return in_buffer(l, ir_result(trans, 0), dot);
 }
 
+// Where the work of a block is done: before its last arrivals at barriers.
+static IrBuilder block_end(IrBlock *b) {
+  IrOp *at = ir_terminator(b);
+  while (at->prev && at->prev->kind == OP_mbarrier_arrive) at = at->prev;
+  IrBuilder r = ir_builder_before(at);
+  r.loc = at->loc;
+  return r;
+}
+
 static void lay_wgmma(Lay *l, IrOp *op, int which) {
   const IrWgmmaInfo *s = &ir_wgmma[which];
   IrValue *a = ir_operand(op, 0), *b = ir_operand(op, 1), *c = ir_operand(op, 2);
@@ -390,6 +400,7 @@ static void lay_wgmma(Lay *l, IrOp *op, int which) {
   if (a_trans) ir_set_attr_i(dot, ATTR_a_trans, 1);
   if (b_trans) ir_set_attr_i(dot, ATTR_b_trans, 1);
   IrValue *flying = ir_result(dot, 0);
+  if (ir_attr_i(op, ATTR_until_end)) at = block_end(op->parent);
   IrOp *wait = ir_build(&at, OP_dot_wait, 1, &flying, 1, &rt, 0);
   ir_replace_uses(ir_result(op, 0), ir_result(wait, 0));
   ir_erase(op);
@@ -522,6 +533,7 @@ static IrLayout foresee(Lay *l, IrValue *v, const IrType *t, int depth) {
     IrValue *next = NULL;
     for (uint32_t i = 0; i < op->noperands && !next; i++) {
       IrValue *o = ir_operand(op, i);
+      if (o && o->type->kind == IR_TILE && !o->def && o->type->layout) return *o->type->layout;
       if (o && o->type->kind == IR_TILE && o->def && !is_cheap(l, o)) next = o;
     }
     v = next;
@@ -532,15 +544,15 @@ static IrLayout foresee(Lay *l, IrValue *v, const IrType *t, int depth) {
 static void lay_for(Lay *l, IrOp *op) {
   IrBlock *body = op->regions[0];
   const IrOp *end = ir_terminator(body);
-  for (uint32_t i = 0; i < op->nresults; i++) {
-    IrValue *init = ir_operand(op, 3 + i), *arg = body->args.data[1 + i];
-    if (arg->type->kind != IR_TILE) continue;
-    const IrLayout layout = init->type->layout && !is_cheap(l, init)
-                                ? *init->type->layout
-                                : foresee(l, ir_operand(end, i), arg->type, 16);
-    ask(l, op, 3 + i, &layout);
-    arg->type = with(l, arg->type, &layout);
-    give(l, op, i, &layout);
+  for (int known = 1; known >= 0; known--) { // those that come in a layout first: others follow from them
+    for (uint32_t i = 0; i < op->nresults; i++) {
+      IrValue *init = ir_operand(op, 3 + i), *arg = body->args.data[1 + i];
+      if (arg->type->kind != IR_TILE || (init->type->layout && !is_cheap(l, init)) != known) continue;
+      const IrLayout layout = known ? *init->type->layout : foresee(l, ir_operand(end, i), arg->type, 16);
+      ask(l, op, 3 + i, &layout);
+      arg->type = with(l, arg->type, &layout);
+      give(l, op, i, &layout);
+    }
   }
   lay_block(l, body);
   for (uint32_t i = 0; i < op->nresults; i++) {

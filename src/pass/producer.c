@@ -15,10 +15,14 @@
 
 #include <string.h>
 
-enum { PRODUCER_WARPS = 4, MOST_RINGS = 4, MOST_LOOPS = 16, MOST_FEEDS = 4 }; // registers are given up by four warps at once
+enum {
+  PRODUCER_WARPS = 4,
+  MOST_RINGS = 4,
+  MOST_READERS = 16,
+  MOST_FEEDS = 2
+}; // registers are given up by four warps at once
 
-typedef struct Ring { // of the loops that read blocks of the same kind
-  IrOp *loop;         // the first of them, in the program as it was
+typedef struct Ring { // of products that read blocks of the same kinds
   uint32_t nfeeds;
   const IrType *block[MOST_FEEDS];
   IrValue *mem[MOST_FEEDS], *full, *empty;
@@ -26,16 +30,16 @@ typedef struct Ring { // of the loops that read blocks of the same kind
   int stages;
 } Ring;
 
-typedef struct Reader { // a loop that reads from a ring
-  IrOp *loop;
-  uint32_t ring;
+typedef struct Reader { // a product that reads from a ring, in the program as it was
+  IrOp *dot, *loop;     // loop: around it, or NULL
+  uint32_t ring, nfeeds;
+  IrOp *feed[MOST_FEEDS]; // in the order of the text
   bool late; // the product of a turn runs on in the next one: its stage is handed back a turn later
 } Reader;
 
 typedef struct Side {
   struct Producer *p;
   bool consumer;
-  uint32_t next; // loop
 } Side;
 
 typedef struct State { // of all rings: the stage that comes next, the parity of its phase
@@ -49,7 +53,7 @@ typedef struct Producer {
   IrFunc *f;
   PassAxes *axes;
   Ring rings[MOST_RINGS];
-  Reader readers[MOST_LOOPS]; // in the order of the text
+  Reader readers[MOST_READERS]; // in the order of the text
   uint32_t nrings, nreaders;
   const IrType *i32;
   const char *why; // not
@@ -153,50 +157,68 @@ static bool is_reachable(Producer *p, const IrOp *loop) { // through loops whose
 }
 
 static uint32_t ring_of(Producer *p, const Ring *r) { // one that there is, if it fits
-  for (uint32_t i = 0; i < p->nrings; i++) {
-    const Ring *x = &p->rings[i];
-    if (x->nfeeds == r->nfeeds && x->stages == r->stages && !memcmp(x->block, r->block, sizeof r->block)) return i;
-  }
-  p->rings[p->nrings] = *r;
-  return p->nrings++;
+  uint32_t i = 0;
+  while (i < p->nrings && (p->rings[i].nfeeds != r->nfeeds || p->rings[i].stages != r->stages ||
+                           memcmp(p->rings[i].block, r->block, sizeof r->block) != 0))
+    i++;
+  if (i == p->nrings) p->rings[p->nrings++] = *r;
+  return i;
 }
 
-static void note_loop(Producer *p, IrOp *loop) {
-  Ring r = {.loop = loop};
+static IrOp *loop_around(const IrOp *op) {
+  IrOp *owner = op->parent->owner;
+  return owner && owner->kind == OP_for ? owner : NULL;
+}
+
+// A product whose blocks a producer may fetch. Behind the same loop's others: its ring is its own, so that it need not wait for theirs.
+static void note_product(Producer *p, IrOp *dot) {
+  Reader x = {.dot = dot, .loop = loop_around(dot)};
+  Ring r = {0};
   Map seen;
   map_init(&seen, p->arena);
-  int products = 0;
-  IrOp *dot = NULL;
-  PASS_EACH_OP(loop->regions[0], op) {
-    if (op->kind == OP_dot) products++, dot = op;
-    if (r.nfeeds == MOST_FEEDS || !is_feed(p, op)) continue;
+  PASS_EACH_OP(dot->parent, op) {
+    if (op->kind != OP_desc_load || fed_product(op) != dot || !is_feed(p, op)) continue;
     bool scalar = true;
     for (uint32_t i = 1; i < op->noperands; i++) scalar &= is_scalar_work(p, ir_operand(op, i), &seen);
     if (!scalar) {
       pass_remark(p->pass, op->loc,
                   "this block is not fetched by a producer warp: its place depends on tiles or memory");
-      return;
+      continue;
     }
     const IrType *t = as_matrix(p, op->results[0].type);
+    x.feed[x.nfeeds++] = op;
     r.block[r.nfeeds++] = t;
     r.bytes += ir_type_elems(t) * ir_dtypes[t->dtype].bytes;
   }
-  if (!r.nfeeds) return;
-  r.stages = (int)(ir_attr_i(loop, ATTR_stages) ? ir_attr_i(loop, ATTR_stages) : p->pass->m->num_stages);
-  if (r.stages < 2 || !is_reachable(p, loop) || p->nrings == MOST_RINGS || p->nreaders == MOST_LOOPS) {
-    pass_remark(p->pass, loop->loc, "this loop has no producer warp: %s",
+  if (!x.nfeeds) return;
+  const bool in_loop = x.loop != NULL;
+  r.stages = (int)(in_loop && ir_attr_i(x.loop, ATTR_stages) ? ir_attr_i(x.loop, ATTR_stages)
+                                                             : p->pass->m->num_stages);
+  if (r.stages < 2 || !is_reachable(p, dot->parent->owner) || p->nrings == MOST_RINGS ||
+      p->nreaders == MOST_READERS) {
+    pass_remark(p->pass, dot->loc, "no producer warp fetches for this product: %s",
                 r.stages < 2 ? "it asks for one stage"
                              : "its control, or that around it, is not of plain loops");
     return;
   }
-  const IrUse *u = products == 1 ? dot->results[0].uses : NULL;
-  p->readers[p->nreaders++] =
-      (Reader){loop, ring_of(p, &r), u && !u->next && u->user == ir_terminator(loop->regions[0])};
+  const IrUse *u = dot->results[0].uses;
+  int products = 0;
+  PASS_EACH_OP(dot->parent, op) products += op->kind == OP_dot;
+  x.late = in_loop && products == 1 && u && !u->next && u->user == ir_terminator(dot->parent);
+  x.ring = ring_of(p, &r);
+  p->readers[p->nreaders++] = x;
 }
 
-static bool find_loops(IrOp *op, void *user) {
-  if (op->kind == OP_for && !ir_type_is_thread(ir_operand(op, 0)->type)) note_loop(user, op);
+static bool find_products(IrOp *op, void *user) {
+  if (op->kind == OP_dot) note_product(user, op);
   return true;
+}
+
+static bool reads_in_loops(const Producer *p) { // else nothing is fetched ahead
+  for (uint32_t i = 0; i < p->nreaders; i++) {
+    if (p->readers[i].loop) return true;
+  }
+  return false;
 }
 
 // Ops whose results others use and that must happen once, or that partitions cannot hold.
@@ -274,108 +296,91 @@ static void advance(Producer *p, IrBuilder *b, const Ring *r, IrValue **stage, I
   *phase = ir_binary(b, OP_xor, *phase, ir_cast(b, OP_ext_u, wraps, p->i32));
 }
 
-static void consume(Producer *p, IrOp *loop, const Ring *r, bool late, IrValue *stage, IrValue *phase, IrValue *before) {
-  IrOp *last = NULL;
-  uint32_t n = 0;
-  for (IrOp *op = loop->regions[0]->first, *next; op && n < r->nfeeds; op = next) {
-    next = op->next;
-    if (!op->aux) continue;
-    IrBuilder b = ir_builder_before(op);
-    b.loc = op->loc;
-    if (!n) wait_for(p, &b, r->full, stage, phase);
-    const IrType *t = r->block[n];
-    IrValue *v = view(p, &b, r->mem[n++], stage);
-    IrOp *dot = fed_product(op), *drops = dropping(op), *whole = drops ? drops : op;
-    if (next == drops) next = next->next;
-    ir_replace_uses(ir_result(whole, 0), ir_result(ir_build(&b, OP_mem_load, 1, &v, 1, &t, 0), 0));
-    ir_erase(whole);
-    if (drops) ir_erase(op);
-    if (!last) last = dot;
-    for (const IrOp *x = dot; x; x = x->prev) { // the later of the two
-      if (x == last) last = dot;
-    }
+// Marks: of a feed its reader and which of its feeds it is; of a product its reader; of a loop around some the bits of their rings.
+static void *mark_of(uint32_t reader, uint32_t feed) { return (void *)(uintptr_t)((reader + 1) * 4 + feed); }
+static const Reader *reader_of(const Producer *p, const IrOp *op) {
+  return &p->readers[(uint32_t)(uintptr_t)op->aux / 4 - 1];
+}
+static uint32_t feed_of(const IrOp *op) { return (uint32_t)(uintptr_t)op->aux % 4; }
+
+static void consume(Producer *p, IrOp *op, const State *st) {
+  const Reader *x = reader_of(p, op);
+  const Ring *r = &p->rings[x->ring];
+  const uint32_t k = feed_of(op);
+  IrBuilder b = ir_builder_before(op);
+  b.loc = op->loc;
+  if (k == 0) wait_for(p, &b, r->full, st->stage[x->ring], st->phase[x->ring]);
+  const IrType *t = r->block[k];
+  IrValue *v = view(p, &b, r->mem[k], st->stage[x->ring]);
+  IrOp *drops = dropping(op), *whole = drops ? drops : op;
+  ir_replace_uses(ir_result(whole, 0), ir_result(ir_build(&b, OP_mem_load, 1, &v, 1, &t, 0), 0));
+  ir_erase(whole);
+  if (drops) ir_erase(op);
+}
+
+static void produce(Producer *p, IrOp *op, const State *st) {
+  const Reader *x = reader_of(p, op);
+  const Ring *r = &p->rings[x->ring];
+  const uint32_t k = feed_of(op), rank = op->noperands - 1;
+  IrValue *stage = st->stage[x->ring];
+  IrBuilder b = ir_builder_before(op);
+  b.loc = op->loc;
+  if (k == 0) {
+    wait_for(p, &b, r->empty, stage, ir_binary(&b, OP_xor, st->phase[x->ring], k32(p, &b, 1)));
+    IrValue *ops[3] = {r->full, stage, k32(p, &b, r->bytes)};
+    ir_build(&b, OP_mbarrier_expect, 3, ops, 0, NULL, 0);
   }
-  IrBuilder b = ir_builder_after(last);
-  b.loc = last->loc;
-  if (late) {
-    ir_set_attr_i(last, ATTR_late, 1);
+  IrValue *ops[4 + IR_MAX_RANK] = {ir_operand(op, 0), view(p, &b, r->mem[k], stage), r->full, stage};
+  for (uint32_t i = 0; i < rank; i++) ops[4 + i] = ir_operand(op, 1 + i);
+  IrOp *copy = ir_build(&b, OP_desc_load_async, 4 + rank, ops, 0, NULL, 0);
+  if (ir_attr(op, ATTR_evict)) ir_set_attr_i(copy, ATTR_evict, ir_attr_i(op, ATTR_evict));
+  ir_replace_uses(ir_result(op, 0), pass_const_bits(&b, op->results[0].type, 0));
+  ir_erase(op);
+}
+
+// Behind a product its stage goes back: at once, when the turn ends (its sum is wanted then), or a turn later.
+static void after_product(Side *s, IrOp *dot, State *st, IrValue *before) {
+  Producer *p = s->p;
+  const Reader *x = reader_of(p, dot);
+  const Ring *r = &p->rings[x->ring];
+  IrBuilder b = ir_builder_after(dot);
+  b.loc = dot->loc;
+  if (s->consumer && x->late) {
+    ir_set_attr_i(dot, ATTR_late, 1);
     hand_back_if(p, &b, r, before);
-  } else {
-    hand_back(p, &b, r, stage);
+  } else if (s->consumer && ir_attr_i(dot, ATTR_until_end)) {
+    IrBuilder end = ir_builder_before(ir_terminator(dot->parent));
+    end.loc = dot->loc;
+    hand_back(p, &end, r, st->stage[x->ring]);
+  } else if (s->consumer) {
+    hand_back(p, &b, r, st->stage[x->ring]);
   }
+  advance(p, &b, r, &st->stage[x->ring], &st->phase[x->ring]);
 }
 
-static void produce(Producer *p, IrOp *loop, const Ring *r, IrValue *stage, IrValue *phase) {
-  uint32_t n = 0;
-  for (IrOp *op = loop->regions[0]->first, *next; op && n < r->nfeeds; op = next) {
-    next = op->next;
-    if (!op->aux) continue;
-    IrBuilder b = ir_builder_before(op);
-    b.loc = op->loc;
-    if (!n) {
-      wait_for(p, &b, r->empty, stage, ir_binary(&b, OP_xor, phase, k32(p, &b, 1)));
-      IrValue *ops[3] = {r->full, stage, k32(p, &b, r->bytes)};
-      ir_build(&b, OP_mbarrier_expect, 3, ops, 0, NULL, 0);
-    }
-    IrValue *ops[4 + IR_MAX_RANK] = {ir_operand(op, 0), view(p, &b, r->mem[n++], stage), r->full, stage};
-    const uint32_t rank = op->noperands - 1;
-    for (uint32_t i = 0; i < rank; i++) ops[4 + i] = ir_operand(op, 1 + i);
-    IrOp *copy = ir_build(&b, OP_desc_load_async, 4 + rank, ops, 0, NULL, 0);
-    if (ir_attr(op, ATTR_evict)) ir_set_attr_i(copy, ATTR_evict, ir_attr_i(op, ATTR_evict));
-    ir_replace_uses(ir_result(op, 0), pass_const_bits(&b, op->results[0].type, 0));
-    ir_erase(op);
-  }
-}
+static void side_block(Side *s, IrBlock *b, State *st, IrValue *before);
 
-// The rings that the loops in op (op too) read from, as bits.
-static uint32_t rings_in(const Producer *p, const IrOp *op) { // in the program as it was
-  uint32_t rings = 0;
-  for (uint32_t i = 0; i < p->nreaders; i++) {
-    const IrOp *x = p->readers[i].loop;
-    while (x && x != op) x = x->parent->owner;
-    if (x) rings |= 1u << p->readers[i].ring;
-  }
-  return rings;
-}
-
-static void side_block(Side *s, IrBlock *b, State *st);
-
-// Reading loops are met in order, so each side counts them; a loop around carries the state of their rings.
+// A loop around readers carries the state of their rings.
 static void side_loop(Side *s, IrOp *op, State *st) {
   Producer *p = s->p;
-  const uint32_t rings = (uint32_t)(uintptr_t)op->aux >> 1;
+  const uint32_t rings = (uint32_t)(uintptr_t)op->aux;
   IrBlock *body = op->regions[0];
   State in = *st;
-  const uint32_t at = op->nresults;
+  const Reader *late = NULL;
+  PASS_EACH_OP(body, dot) {
+    if (dot->kind == OP_dot && dot->aux && reader_of(p, dot)->late) late = reader_of(p, dot);
+  }
+  uint32_t n = op->nresults;
   for (uint32_t i = 0; i < p->nrings; i++) {
     if (!(rings >> i & 1)) continue;
     in.stage[i] = carry(op, st->stage[i]);
     in.phase[i] = carry(op, st->phase[i]);
   }
+  IrBuilder outside = ir_builder_before(op);
+  IrValue *before = s->consumer && late ? carry(op, k32(p, &outside, -1)) : NULL;
   State out = in;
-  bool feeds = false;
-  PASS_EACH_OP(body, x) feeds |= x->aux && x->kind == OP_desc_load;
-  IrValue *before = NULL, *here = NULL;
-  const Ring *r = NULL;
-  if (feeds) {
-    const Reader *reader = &p->readers[s->next++];
-    const uint32_t k = reader->ring;
-    r = &p->rings[k];
-    here = in.stage[k];
-    IrBuilder outside = ir_builder_before(op);
-    if (s->consumer && reader->late) before = carry(op, k32(p, &outside, -1));
-    if (s->consumer)
-      consume(p, op, r, reader->late, here, in.phase[k], before);
-    else
-      produce(p, op, r, here, in.phase[k]);
-    IrBuilder end = ir_builder_before(ir_terminator(body));
-    end.loc = op->loc;
-    advance(p, &end, r, &out.stage[k], &out.phase[k]);
-  } else {
-    side_block(s, body, &out);
-  }
+  side_block(s, body, &out, before);
   IrOp *yield = ir_terminator(body);
-  uint32_t n = at;
   for (uint32_t i = 0; i < p->nrings; i++) {
     if (!(rings >> i & 1)) continue;
     ir_op_add_operand(yield, out.stage[i]);
@@ -383,41 +388,42 @@ static void side_loop(Side *s, IrOp *op, State *st) {
     st->stage[i] = ir_result(op, n++);
     st->phase[i] = ir_result(op, n++);
   }
-  if (before) {
-    ir_op_add_operand(yield, here);
-    IrBuilder after = ir_builder_after(op);
-    after.loc = op->loc;
-    hand_back_if(p, &after, r, ir_result(op, n));
-  }
+  if (!before) return;
+  ir_op_add_operand(yield, in.stage[late->ring]);
+  IrBuilder after = ir_builder_after(op);
+  after.loc = op->loc;
+  hand_back_if(p, &after, &p->rings[late->ring], ir_result(op, n));
 }
 
-static void side_block(Side *s, IrBlock *b, State *st) {
+static void side_block(Side *s, IrBlock *b, State *st, IrValue *before) {
   for (IrOp *op = b->first, *next; op; op = next) {
+    IrOp *prev = op->prev; // what follows may go with op
     next = op->next;
-    if (op->kind == OP_for && op->aux) side_loop(s, op, st);
+    if (!op->aux) continue;
+    if (op->kind == OP_for) {
+      side_loop(s, op, st);
+    } else if (op->kind == OP_dot) {
+      after_product(s, op, st, before);
+    } else {
+      (s->consumer ? consume : produce)(s->p, op, st);
+      next = prev ? prev->next : b->first;
+    }
   }
 }
 
-// Marks: feeds of the reading loops (1), loops with such inside (1 and, from bit 1 on, their rings).
-static void mark(Producer *p, IrBlock *b) {
-  PASS_EACH_OP(b, op) {
-    op->aux = NULL;
-    const uint32_t rings = op->kind == OP_for ? rings_in(p, op) : 0;
-    if (rings) op->aux = (void *)(uintptr_t)(rings << 1 | 1);
-    for (uint32_t r = 0; r < op->nregions; r++) mark(p, op->regions[r]);
-  }
+static bool clear_mark(IrOp *op, void *user) {
+  (void)user;
+  op->aux = NULL;
+  return true;
 }
-static void mark_feeds(Producer *p) {
+static void mark(Producer *p, IrBlock *b) {
+  ir_walk(b, clear_mark, NULL);
   for (uint32_t i = 0; i < p->nreaders; i++) {
-    uint32_t n = 0;
-    PassConfig quiet = *p->pass->config;
-    quiet.explain = false;
-    const PassConfig *keep = p->pass->config;
-    p->pass->config = &quiet;
-    PASS_EACH_OP(p->readers[i].loop->regions[0], op) {
-      if (n < p->rings[p->readers[i].ring].nfeeds && is_feed(p, op)) op->aux = (void *)(uintptr_t)1, n++;
-    }
-    p->pass->config = keep;
+    const Reader *x = &p->readers[i];
+    x->dot->aux = mark_of(i, 0);
+    for (uint32_t k = 0; k < x->nfeeds; k++) x->feed[k]->aux = mark_of(i, k);
+    for (IrOp *loop = x->dot->parent->owner; loop; loop = loop->parent->owner)
+      loop->aux = (void *)((uintptr_t)loop->aux | (uintptr_t)1 << x->ring);
   }
 }
 static void copy_marks(IrBlock *to, const IrBlock *from) { // of a clone
@@ -426,11 +432,6 @@ static void copy_marks(IrBlock *to, const IrBlock *from) { // of a clone
     t->aux = op->aux;
     for (uint32_t r = 0; r < op->nregions; r++) copy_marks(t->regions[r], op->regions[r]);
   }
-}
-static bool clear_mark(IrOp *op, void *user) {
-  (void)user;
-  op->aux = NULL;
-  return true;
 }
 
 // The producer's clone does nothing but its copies.
@@ -454,9 +455,8 @@ static void divide(Producer *p) {
   IrFunc *f = p->f;
   IrOp *end = ir_terminator(f->body);
   mark(p, f->body);
-  mark_feeds(p);
   IrBuilder b = ir_builder_before(end);
-  b.loc = p->rings[0].loop->loc;
+  b.loc = p->readers[0].dot->loc;
   IrOp *parts = ir_build(&b, OP_warp_partitions, 0, NULL, 0, NULL, 2);
   const int64_t first[2] = {0, m->num_warps}, warps[2] = {m->num_warps, PRODUCER_WARPS}, alone[2] = {0, 1};
   ir_set_attr_ints(parts, ATTR_first, first, 2);
@@ -480,13 +480,13 @@ static void divide(Producer *p) {
   b.loc = parts->loc;
   for (uint32_t i = 0; i < p->nrings; i++) make_ring(p, &b, &p->rings[i]);
   for (int k = 0; k < 2; k++) {
-    Side s = {p, k == 0, 0};
+    Side s = {p, k == 0};
     State st;
     IrBlock *body = parts->regions[k];
     IrBuilder start = ir_builder_before(body->first);
     start.loc = parts->loc;
     for (uint32_t i = 0; i < p->nrings; i++) st.stage[i] = st.phase[i] = k32(p, &start, 0);
-    side_block(&s, body, &st);
+    side_block(&s, body, &st, NULL);
     ir_walk(body, clear_mark, NULL);
     if (k) ir_walk(body, drop_effects, NULL);
     IrBuilder last = ir_builder_at_end(body);
@@ -496,11 +496,13 @@ static void divide(Producer *p) {
   for (uint32_t i = 0; i < p->nreaders; i++) {
     const Reader *x = &p->readers[i];
     const Ring *r = &p->rings[x->ring];
-    pass_remark(p->pass, x->loop->loc,
-                "a producer warp fetches %u block%s of this loop's products, up to %d turns ahead (%lld bytes of block memory%s)%s",
-                r->nfeeds, r->nfeeds > 1 ? "s" : "", r->stages, (long long)r->bytes * r->stages,
-                x->loop == r->loop ? "" : ", those of a loop before",
-                x->late ? "; a product runs on beside the next turn" : "");
+    bool own = true;
+    for (uint32_t k = 0; k < i; k++) own &= p->readers[k].ring != x->ring;
+    pass_remark(
+        p->pass, x->dot->loc,
+        "a producer warp fetches %u operand%s of this product, up to %d ahead (%lld bytes of block memory%s)%s",
+        r->nfeeds, r->nfeeds > 1 ? "s" : "", r->stages, (long long)r->bytes * r->stages,
+        own ? "" : ", those of a product before", x->late ? "; it runs on beside the next turn" : "");
   }
 }
 
@@ -517,11 +519,12 @@ Status pass_producer(Pass *pass) {
     *p = (Producer){.pass = pass, .ctx = m->ctx, .arena = pass->scratch, .f = f};
     p->i32 = ir_type_scalar(m->ctx, IR_i32, LEVEL_program);
     p->axes = pass_axis_run(f, pass->scratch);
-    ir_walk(f->body, find_loops, p);
-    if (!p->nrings) continue;
+    ir_walk(f->body, find_products, p);
+    if (!reads_in_loops(p)) continue;
     ir_walk(f->body, stays_whole, p);
     if (p->why) {
-      pass_remark(pass, p->rings[0].loop->loc, "this loop has no producer warp: the kernel has '%s'", p->why);
+      pass_remark(pass, p->readers[0].dot->loc, "this loop has no producer warp: the kernel has '%s'",
+                  p->why);
       continue;
     }
     divide(p);
