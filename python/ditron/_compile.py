@@ -36,7 +36,8 @@ class Worker:
     def __init__(self):
         self.said = tempfile.TemporaryFile()
         self.process = subprocess.Popen([str(PROGRAM), "worker", "--idle", str(IDLE_SECONDS)], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, stderr=self.said)
+                                        stdout=subprocess.PIPE, stderr=self.said,
+                                        start_new_session=True)  # a Ctrl-C is this process's matter
         self.owner = os.getpid()
 
     def alive(self):

@@ -261,14 +261,17 @@ static PyObject *launch(const Kernel *k, const Call *c, const Entry *e, const ui
   State *s = k->state;
   dt_value values[MOST_PARAMS];
   void *native = NULL;
-  Device *d = state_device(s, c->device);
-  if (!d || !check_readonly(k, c, e) || !native_stream(k, c, &native)) return NULL;
+  if (!check_readonly(k, c, e)) return NULL;
   for (size_t i = 0; i < e->nargs; i++) values[i] = c->args[e->param_of[i]].value;
   const size_t nargs = e->nargs;
   Loaded *loaded = e->loaded;
-  dt_stream *stream = device_stream(s, d, native);
-  if (!stream) return NULL;
-  Py_INCREF((PyObject *)loaded); // e may go while other threads run
+  Py_INCREF((PyObject *)loaded); // e may go as soon as other Python code runs
+  Device *d = state_device(s, c->device);
+  dt_stream *stream = d && native_stream(k, c, &native) ? device_stream(s, d, native) : NULL;
+  if (!stream) {
+    Py_DECREF((PyObject *)loaded);
+    return NULL;
+  }
   dt_status st = dt_launch(loaded->kernel, stream, grid, values, nargs);
   if (!c->device) {
     if (st == DT_OK) {

@@ -69,15 +69,21 @@ def outer(fn):
 
 
 def reached_from(fn):
-    """fn and the jit functions that it uses, directly or not."""
-    found, todo = {}, [fn]
+    """fn, and the jit functions and those of its own file that it uses, directly or not, each with its outer names; and which of them
+    are jit functions."""
+    found, jits, todo = {}, {fn}, [fn]
     while todo:
         f = todo.pop()
         if f in found:
             continue
         found[f] = outer(f)
-        todo += [function_of(v) for v, _ in found[f].values() if is_jit(v)]
-    return found
+        for value, _ in found[f].values():
+            g = function_of(value)
+            if is_jit(value):
+                jits.add(g)
+            if is_jit(value) or (g is not None and g.__code__.co_filename == fn.__code__.co_filename):
+                todo.append(g)
+    return found, jits
 
 
 @functools.lru_cache(maxsize=256)
@@ -130,7 +136,7 @@ class Source:
 
     def __init__(self, jit):
         self.fn, self.kernel = jit.fn, jit.fn.__name__
-        self.functions = reached_from(jit.fn)
+        self.functions, self.jits = reached_from(jit.fn)
         self.path, self.text = at_top_of_file(jit.fn), None
         self.bound, self.watched, roots = {}, [], []
         for f, names in self.functions.items():
@@ -182,9 +188,9 @@ class Source:
             path, block, start = self.block_of(f)
             first = first or path
             if path == first:
-                self.place(lines, block, start, jit if f is self.fn else None)
+                self.place(lines, block, start, self.mark_of(f, jit))
             for name, (value, _) in names.items():
-                self.add_import(imports, name, value, path == first, first)
+                self.add_import(imports, name, value, first)
         height = max(lines) + 1
         text = [lines.get(i, "") for i in range(height)]
         if text[0]:
@@ -201,12 +207,16 @@ class Source:
         block = [line.rstrip("\n") for line in inspect.getblock(lines[start:])]
         return f.__code__.co_filename, block, start
 
+    def mark_of(self, f, jit):
+        if f not in self.jits:
+            return ""
+        skipped = list(jit.do_not_specialize) if f is self.fn else []
+        return f"@ditron.jit(do_not_specialize={skipped!r})" if skipped else "@ditron.jit"
+
     @staticmethod
-    def place(lines, block, start, jit):
+    def place(lines, block, start, mark):
         indent = len(block[0]) - len(block[0].lstrip())
         at = next(i for i, line in enumerate(block) if re.match(r"\s*(async\s+)?def\b", line))
-        skipped = list(jit.do_not_specialize) if jit else []
-        mark = f"@ditron.jit(do_not_specialize={skipped!r})" if skipped else "@ditron.jit"
         if at == 0:
             block, at, start = ["", *block], 1, start - 1
         if start < 0:
@@ -215,7 +225,7 @@ class Source:
             if i >= at - 1:
                 lines[start + i] = mark if i == at - 1 else line[indent:] if line[:indent].isspace() or not indent else line
 
-    def add_import(self, imports, name, value, _same_file, path):
+    def add_import(self, imports, name, value, path):
         if isinstance(value, types.ModuleType):
             imports.append(f"import {value.__name__} as {name}")
         elif function_of(value) is not None:

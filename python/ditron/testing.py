@@ -59,7 +59,7 @@ def do_bench(fn, warmup=WARMUP_MS, rep=REP_MS, grad_to_none=None, quantiles=None
     on_gpu = torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized()
     fn()
     wait()
-    first = min(cpu_times(fn, 2))
+    first = min(cpu_times(fn, 3))
     times = [first]
     if stop_above is None or first <= stop_above:
         for _ in range(int(min(warmup / max(first, 1e-3), 1000))):

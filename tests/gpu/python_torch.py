@@ -85,7 +85,8 @@ def tuned():
     x = torch.ones(1 << 24, device=GPU)
     out = torch.empty_like(x)
     kernel[grid](x, x, out, x.numel())
-    assert (out == 2).all() and kernel.best_config.kwargs["BLOCK"] != 32, kernel.configs_timings
+    assert (out == 2).all() and len(kernel.configs_timings) == 3, kernel.configs_timings
+    print(f"# {kernel.best_config}: {min(kernel.configs_timings.values()):.4f} ms")
 
 
 def beside_the_processor():

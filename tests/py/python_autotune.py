@@ -70,13 +70,14 @@ def the_fastest():
 
 
 def real_time():
-    """Sixteen elements a program over a million is never the best."""
-    n = 1 << 20
+    """By the clock: which one wins is not tested, but that it is the one with the least time."""
+    n = 1 << 16
     x, out = fast(n)
     kernel = tuned(cache_results=False)
     kernel[grid](x, out, n)
-    assert (out == x + 1).all() and kernel.best_config.kwargs["BLOCK"] != 16, kernel.configs_timings
-    assert all(ms > 0 for ms in kernel.configs_timings.values())
+    assert (out == x + 1).all() and len(kernel.configs_timings) == 3
+    assert all(0 < ms < float("inf") for ms in kernel.configs_timings.values())
+    assert kernel.best_config == min(kernel.configs_timings, key=kernel.configs_timings.get)
 
 
 def hooks():

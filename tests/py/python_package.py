@@ -169,6 +169,42 @@ def make_scaled(factor):
     return scaled
 
 
+def doubled(n):  # a plain function, which runs while compiling
+    return 2 * n
+
+
+def make_filled(n):
+    @ditron.autotune(
+        configs=[ditron.Config({"BLOCK": 16})],
+        key=[])
+    @ditron.jit(do_not_specialize=["unused"])
+    def filled(x_ptr, unused, BLOCK: tl.constexpr):
+        """A text
+  that is less indented than its function."""
+        value: tl.constexpr = doubled(n) + SCALE
+
+        tl.store(x_ptr + tl.arange(0, BLOCK), value)
+
+    return filled
+
+
+class Holder:
+    @staticmethod
+    @ditron.jit
+    def one(x_ptr):
+        tl.store(x_ptr, 1.5)
+
+
+def odd_places():
+    """A kernel below decorators over several lines, with a plain function of its file; one in a class."""
+    x = np.zeros(16, np.float32)
+    for n in (4, 5):
+        make_filled(n)[(1,)](x, 3)
+        assert (x == 2 * n + SCALE).all()
+    Holder.one[(1,)](x)
+    assert x[0] == 1.5
+
+
 def inner_functions():
     for factor in (5, 7):
         x = np.array([1, -1, 2, -2], np.float32)
@@ -424,7 +460,7 @@ def python_39():
         ast.parse(path.read_text(), str(path), feature_version=(3, 9))
 
 
-for fn in (grids, keywords, dtypes, alignment, strides, scalars, descriptors, inner_functions, globals_built_in, other_arrays, threads,
+for fn in (grids, keywords, dtypes, alignment, strides, scalars, descriptors, inner_functions, odd_places, globals_built_in, other_arrays, threads,
            after_fork, wrong_calls, wrong_descriptors, diagnostics, assertions, printing, crashes, cached, small_floats, python_39):
     case(fn.__name__, fn)
 finish()
