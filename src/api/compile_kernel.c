@@ -20,6 +20,8 @@ Status compile_machine(Compile *c, PassMachine *out) {
   if (s != ST_OK) return s;
   *out = (PassMachine){.vector_bits = (int)facts.vector_bits,
                        .arena_limit = 64 << 20,
+                       // the largest of 260 public kernels has 1,800; machine code of 40,000 takes 8 s
+                       .kernel_limit = 40000,
                        .wgmma = (facts.caps & TARGET_CAP_WGMMA) != 0,
                        .tma = (facts.caps & TARGET_CAP_TMA) != 0,
                        .no_f8_dot = compile_passes(c) == PASS_GPU && !(facts.caps & TARGET_CAP_F8_CVT)};

@@ -111,6 +111,7 @@ static Status func(Inline *in, IrFunc *f) {
 
 Status pass_inline(Pass *p) {
   Inline in = {.p = p};
+  const int64_t most = p->config->machine ? p->config->machine->kernel_limit : 0;
   map_init(&in.marks, p->scratch);
   map_init(&in.sizes, p->scratch);
   bool kernels = false;
@@ -118,6 +119,16 @@ Status pass_inline(Pass *p) {
     const Status s = func(&in, f);
     if (s != ST_OK) return s;
     kernels |= f->is_kernel;
+    uint64_t ops = 0;
+    map_get(&in.sizes, (uintptr_t)f, &ops);
+    if (f->is_kernel && most && ops > (uint64_t)most) {
+      pass_error(
+          p, f->loc,
+          "kernel '%s' is too large: %llu operations with loops unrolled and helpers inlined, and at most %lld can be "
+          "compiled; loops over tl.range are not unrolled",
+          f->name->s, (unsigned long long)ops, (long long)most);
+      return ST_LIMIT;
+    }
   }
   for (IrFunc *f = p->m->funcs, *next; f && kernels; f = next) {
     next = f->next;

@@ -22,6 +22,7 @@ typedef enum PassTarget {
 typedef struct PassMachine { // what passes may ask of the machine; never who it is
   int vector_bits;           // of one SIMD register
   int64_t arena_limit;       // bytes that one instance may use for its buffers; 0: no limit
+  int64_t kernel_limit;      // operations that a kernel may have, helpers inlined; 0: no limit
   bool wgmma;                // products of four warps from block memory
   bool tma;                  // block copies through tensor maps, and mbarriers that count their bytes
   bool no_f8_dot;            // no products of 8-bit floats
