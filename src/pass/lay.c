@@ -153,7 +153,6 @@ static bool only_renames(IrOpKind k) {
 
 static IrValue *in_layout(Lay *l, IrValue *v, const IrLayout *layout) {
   if (!v || v->type->kind != IR_TILE) return v;
-  while (v->def && v->def->kind == OP_relayout) v = ir_operand(v->def, 0); // not by way of a third layout
   const IrType *t = with(l, v->type, layout);
   if (v->type == t) return v;
   if (v->def && v->def->kind == OP_relayout)
@@ -729,7 +728,9 @@ static void lay_op(Lay *l, IrOp *op) {
   case OP_histogram: // through block memory: each side in blocks of its own
     for (uint32_t i = 0; i < op->noperands; i++) {
       if (!ir_operand(op, i)) continue;
-      layout = default_layout(l, ir_operand(op, i)->type);
+      // Beside each other: an index and what it fetches, a mask and its values.
+      const bool fetched = op->kind == OP_gather && i == 1, masked = op->kind == OP_histogram && i == 1;
+      layout = default_layout(l, fetched ? op->results[0].type : ir_operand(op, masked ? 0 : i)->type);
       ask(l, op, i, &layout);
     }
     layout = default_layout(l, op->results[0].type);

@@ -59,4 +59,20 @@ static const Case cases[] = {
              "  }\n"
              "  return\n"
              "}\n"},
+    {.name = "wide values at narrow indices",
+     .grid = {1},
+     .text = "module stage=tile warps=4 stages=2 lanes=32\n"
+             "kernel @gathered(%x: ptr<i64>, %o: ptr<i64>) {\n"
+             "  %r = arange {start=0, end=512} : tile<512xi32>\n"
+             "  %last = const {value=511} : tile<512xi32>\n"
+             "  %back = sub %last, %r : tile<512xi32>\n"
+             "  %xs = splat %x : tile<512xptr<i64>>\n"
+             "  %xa = ptr_add %xs, %r : tile<512xptr<i64>>\n"
+             "  %v = load %xa, _, _ : tile<512xi64>\n"
+             "  %g = gather %v, %back {axis=0} : tile<512xi64>\n"
+             "  %os = splat %o : tile<512xptr<i64>>\n"
+             "  %oa = ptr_add %os, %r : tile<512xptr<i64>>\n"
+             "  store %oa, %g, _\n"
+             "  return\n"
+             "}\n"},
 };
