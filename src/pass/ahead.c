@@ -14,6 +14,9 @@
 
 #include <string.h>
 
+enum {
+  LEAST_REGISTERS = 64
+}; // of a thread, for each of the two tiles: on smaller ones the copies cost more than they hide
 enum { MOST_REGISTERS = 208 }; // of a thread, for both products' tiles, the first one's twice
 
 typedef struct Done { // a loop that computes ahead
@@ -95,6 +98,9 @@ static IrOp *first_product(Ahead *a, const IrOp *loop) {
   }
   ir_walk((IrBlock *)(uintptr_t)b, writes, &any);
   if (any) return NULL;
+  if (registers(m, first->results[0].type) < LEAST_REGISTERS ||
+      registers(m, second->results[0].type) < LEAST_REGISTERS)
+    return NULL;
   if (2 * registers(m, first->results[0].type) + registers(m, second->results[0].type) > MOST_REGISTERS) {
     pass_remark(a->pass, first->loc,
                 "this product is not computed a turn ahead: the tiles take too many registers");

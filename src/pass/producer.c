@@ -156,10 +156,17 @@ static bool is_reachable(Producer *p, const IrOp *loop) { // through loops whose
   return true;
 }
 
-static uint32_t ring_of(Producer *p, const Ring *r) { // one that there is, if it fits
+// Does a product of this block read from the ring already? Each has one of its own, or it would wait for the others' blocks.
+static bool is_taken(const Producer *p, uint32_t ring, const IrBlock *b) {
+  for (uint32_t i = 0; i < p->nreaders; i++) {
+    if (p->readers[i].ring == ring && p->readers[i].dot->parent == b) return true;
+  }
+  return false;
+}
+static uint32_t ring_of(Producer *p, const Ring *r, const IrBlock *b) { // one that there is, if it fits
   uint32_t i = 0;
   while (i < p->nrings && (p->rings[i].nfeeds != r->nfeeds || p->rings[i].stages != r->stages ||
-                           memcmp(p->rings[i].block, r->block, sizeof r->block) != 0))
+                           is_taken(p, i, b) || memcmp(p->rings[i].block, r->block, sizeof r->block) != 0))
     i++;
   if (i == p->nrings) p->rings[p->nrings++] = *r;
   return i;
@@ -205,7 +212,7 @@ static void note_product(Producer *p, IrOp *dot) {
   int products = 0;
   PASS_EACH_OP(dot->parent, op) products += op->kind == OP_dot;
   x.late = in_loop && products == 1 && u && !u->next && u->user == ir_terminator(dot->parent);
-  x.ring = ring_of(p, &r);
+  x.ring = ring_of(p, &r, dot->parent);
   p->readers[p->nreaders++] = x;
 }
 
