@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs real Triton kernels from installed packages through Ditron and compares what they compute; see harness.py.
 
-    run.py [--build DIR] [--sample] [--json FILE] [--record FILE] [--jobs N] [--list] [FILTER ...]
+    run.py [--build DIR] [--sample] [--package] [--json FILE] [--record FILE] [--jobs N] [--list] [FILTER ...]
 
 A case runs in a process of its own, with a time limit. Prints a row a kernel and closes with `right N of M` kernels;
 fails where fewer than 57 of 60 are right. FILTER: a part of a case's class and name.
@@ -129,6 +129,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     p.add_argument("--build", default=str(ROOT / "build"))
     p.add_argument("--sample", action="store_true", help="the fast sample")
+    p.add_argument("--package", action="store_true", help="launch through the Python package")
     p.add_argument("--json", metavar="FILE", help="write the results there too")
     p.add_argument("--record", metavar="FILE", help="write there what each kernel is launched with, for mutate.py")
     p.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
@@ -144,6 +145,9 @@ def main():
 
     sys.path.insert(0, str(HERE))
     import harness
+    if a.package:
+        import package
+        package.use(harness, a.build)
     if a.record:
         harness.RECORD = str(Path(a.record).resolve())
         Path(a.record).write_text("")
