@@ -4,17 +4,14 @@ import atexit
 import os
 import select
 import struct
-import subprocess
-import tempfile
 import threading
 import time
-from pathlib import Path
 
 from . import _ditron, _settings, _values
 
 VERSION = 1
 IDLE_SECONDS = 120
-PROGRAM = Path(__file__).resolve().parent / "_native" / "bin" / "ditron"
+PROGRAM = os.path.join(os.path.dirname(os.path.realpath(__file__)), "_native", "bin", "ditron")
 
 
 def request(path, source, kernel, target, num_warps, num_stages, asserts, search, bound, args):
@@ -34,6 +31,8 @@ class Worker:
     """One child. Requests to it are made one at a time."""
 
     def __init__(self):
+        import subprocess  # not before there is something to compile
+        import tempfile
         self.said = tempfile.TemporaryFile()
         self.process = subprocess.Popen([str(PROGRAM), "worker", "--idle", str(IDLE_SECONDS)], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=self.said,

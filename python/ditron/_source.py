@@ -4,7 +4,6 @@ A function with @jit at the top of a file is compiled from that file. Anything e
 that is given to jit later) is compiled from a text made here: its own lines and those of the functions that it uses, each at its place in the file so that
 messages name the right line, behind one line of imports.
 """
-import ast
 import dis
 import functools
 import inspect
@@ -89,6 +88,7 @@ def reached_from(fn):
 @functools.lru_cache(maxsize=256)
 def names_in(path, functions=False):
     """The names that a module's own text gives a meaning: defined, assigned or imported in it, at any depth. functions: only those."""
+    import ast
     try:
         with open(path, encoding="utf-8") as f:
             tree = ast.parse(f.read())

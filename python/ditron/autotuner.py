@@ -9,15 +9,11 @@ of the arrays. In turn:
 
 Where measuring is off (DITRON_AUTOTUNE=off, or ditron.serving()), it ends after 2 with the first.
 """
-import hashlib
 import json
 import os
 import re
 import sys
-import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 from . import _ditron, _settings, _values, testing
 from .jit import JITFunction, KernelInterface
@@ -134,6 +130,8 @@ def plain(x):
 
 def memory_of(names):
     """The file of a key, or None where the cache is off."""
+    import hashlib  # these modules are large, and most programs tune nothing
+    from pathlib import Path
     folder = _ditron.cache_dir()
     if not folder:
         return None
@@ -153,6 +151,7 @@ def recall(path, configs):
 
 
 def remember(path, key, timings):
+    import tempfile
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".tmp", delete=False) as f:
@@ -299,6 +298,7 @@ class Autotuner(KernelInterface):
 
     def tune(self, configs, args, kwargs):
         """config -> milliseconds, for as many as there was time for."""
+        from concurrent.futures import ThreadPoolExecutor
         begin = time.monotonic()
         timings, best, refused = {}, float("inf"), None
         bar = Bar(self.__name__, len(configs))

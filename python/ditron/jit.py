@@ -1,5 +1,4 @@
 """jit functions: @ditron.jit, and kernel[grid](...)."""
-import hashlib
 import inspect
 import re
 import threading
@@ -70,6 +69,7 @@ class JITFunction(_ditron.Kernel):
     def cache_key(self):
         """Changes with the text of the function and of those that it uses."""
         if self._hash is None:
+            import hashlib
             texts = [_source.text_of(f) for f in self.source().functions]
             bound = sorted(self.source().bound.items())
             self._hash = hashlib.sha256(repr((texts, bound)).encode()).hexdigest()

@@ -4,3 +4,4 @@ python=$ROOT/build/deps/corpus/bin/python
 [ -f "$ROOT/build/deps/corpus/ready" ] && [ -x "$python" ] ||
   { echo "skipped: no environment with torch and Triton in build/deps/corpus; make corpus makes it (some GB)"; exit 77; }
 "$python" "$ROOT/tests/corpus/run.py" --build "$BUILD" --sample
+"$python" "$ROOT/tests/corpus/run.py" --build "$BUILD" --sample --package
