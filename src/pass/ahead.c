@@ -9,7 +9,6 @@
 // It is what hides the softmax of flash attention (Shah et al., FlashAttention-3, arXiv:2407.08608, section 3.2). The last turn computes
 // a product that nobody reads: blocks past a tensor's end are zeros. Where a loop goes on from where another one ended, it takes
 // over what that one computed last.
-#include "ir/launch.h"
 #include "pass/pass_impl.h"
 
 #include <string.h>

@@ -395,20 +395,20 @@ Status rt_cuda_launch(RtKernel *k, RtStream *s, uint32_t variant, const uint32_t
   if (!grid_fits(v, grid)) return fail_grid(k, v, grid, e);
   _Alignas(64) char packed[MOST_BYTES + 64];
   pack(v, args, ck->record, packed);
-  if (f->maps) {
-    const Status made = rt_cuda_maps_put(k, f->maps, args, packed, e);
-    if (made != ST_OK) return made;
+  const CuContext before = rt_cuda_enter(cr);
+  Status st = f->maps ? rt_cuda_maps_put(k, f->maps, args, packed, e) : ST_OK;
+  if (st != ST_OK) {
+    rt_cuda_leave(cr, before);
+    return st;
   }
   size_t bytes = image_launch_bytes(v);
   void *extra[] = {(void *)CU_EXTRA_BUFFER, packed, (void *)CU_EXTRA_BYTES, &bytes, (void *)CU_EXTRA_END};
   CuLaunch l = f->launch;
   memcpy(l.grid, grid, sizeof l.grid);
   l.stream = cs->handle;
-  const CuContext before = rt_cuda_enter(cr);
   void *params[MOST_PARAMS + 1];
   if (f->maps) point_at(v, packed, params);
   const CuStatus c = cr->cu->LaunchKernelEx(&l, f->function, f->maps ? params : NULL, f->maps ? NULL : extra);
-  Status st = ST_OK;
   if (c == CU_OK) {
     const uint32_t n = atomic_load_explicit(&cs->launched, memory_order_relaxed);
     atomic_store_explicit(&cs->recent[n % CUDA_RECENT], ck->name, memory_order_relaxed);
