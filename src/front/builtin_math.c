@@ -59,6 +59,17 @@ Value *bi_clamp(Lower *L, Call *c) { // x min max propagate_nan?
                                c->v[2], nan, c->loc);
 }
 
+Value *bi_logical(Lower *L, Call *c) { // input other; data: AOP_BitAnd, AOP_BitOr
+  for (int i = 0; i < 2; i++) {
+    const Value *v = c->v[i];
+    if (v->kind == VAL_POISON) return L->f->poison;
+    if (v->kind == VAL_BOOL || (v->kind == VAL_RT && elem_is_bool(v->rt.type->elem))) continue;
+    return front_err_hint(L, c->at[i], "compare it: x != 0", "'%s' needs truth values, not %s", c->row->name,
+                          val_kind_text(L->f, v));
+  }
+  return front_binary_op(L, (AstOp)c->row->data, c->v[0], c->v[1], c->loc);
+}
+
 Value *bi_where(Lower *L, Call *c) { return front_select_op(L, c->v[0], c->v[1], c->v[2], c->loc); }
 
 Value *bi_binary(Lower *L, Call *c) { // x y; data: AstOp

@@ -40,3 +40,4 @@ def functions(x, h, u, n):
     hh = tl.where(v, w)  # ERROR: 'where' needs a value for 'y'
     ii = tl.sum(n)  # ERROR: sum needs a tile
     jj = tl.sum(v, axis=2)  # ERROR: axis 2 is out of range for a tile of 1 axis
+    kk = v.logical_and(v > 0)  # ERROR: 'logical_and' needs truth values, not  # HINT: compare it: x != 0

@@ -126,9 +126,11 @@ def k(x, o, w):
     tl.store(w + 80 + r, a.sum(1) + b.sum(1))
     tl.store(w + 96 + r, v.ravel().gather(r, 0))
     tl.store(w + 112 + r, v.softmax(1).sum(1))
-""", dict(x=z, o=np.zeros((4, 16, 16), f32), w=np.zeros((8, 16), f32)),
+    tl.store(w + 128 + r, (r > 4).logical_and(r < 9).to(tl.float32) + 2 * (r > 4).logical_or((r < 2).logical_and(True)).to(tl.float32))
+""", dict(x=z, o=np.zeros((4, 16, 16), f32), w=np.zeros((9, 16), f32)),
          dict(o=np.stack([z.T, z, z, np.floor(z)]),
-              w=np.stack([z.sum(1), z.max(1), z.min(0), z.argmax(1), z.sum(0), z.sum(1), z.ravel()[:16], np.ones(16)])), bound=1e-6)
+              w=np.stack([z.sum(1), z.max(1), z.min(0), z.argmax(1), z.sum(0), z.sum(1), z.ravel()[:16], np.ones(16),
+                          np.array([2, 2, 0, 0, 0, 3, 3, 3, 3, 2, 2, 2, 2, 2, 2, 2])])), bound=1e-6)
 
 
 def ranks():
