@@ -166,6 +166,7 @@ static bool region_is_pure(const IrBlock *b) {
 bool ir_op_is_pure(const IrOp *op) {
   switch (op->kind) {
   case OP_inline_asm: return ir_attr_i(op, ATTR_pure) != 0;
+  case OP_from_thread: return ir_attr_i(op, ATTR_uniform) != 0; // nothing is exchanged
   case OP_if:
   case OP_for:
   case OP_while:

@@ -158,7 +158,8 @@ static void partition_rules(V *v, const IrOp *op) {
   no_args(v, op);
   if (!n) ir_bad(v, op, "has no partition");
   const IrAttr *alone = ir_attr(op, ATTR_alone);
-  if (first->ints.n != n || warps->ints.n != n || (regs && regs->ints.n != n) || (alone && alone->ints.n != n)) {
+  if (first->ints.n != n || warps->ints.n != n || (regs && regs->ints.n != n) ||
+      (alone && alone->ints.n != n)) {
     ir_bad(v, op, "first, warps, regs and alone need a number for each of %u partitions", n);
     return;
   }
@@ -172,6 +173,8 @@ static void partition_rules(V *v, const IrOp *op) {
     if (taken & bits) ir_bad(v, op, "partition %u shares warps with another", i);
     taken |= bits;
     if (regs && regs->ints.v[i] < 0) ir_bad(v, op, "partition %u has a negative register budget", i);
+    if (alone && alone->ints.v[i] != 0 && alone->ints.v[i] != 1)
+      ir_bad(v, op, "alone of partition %u is neither 0 nor 1", i);
   }
 }
 

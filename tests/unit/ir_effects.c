@@ -23,7 +23,11 @@ static IrModule *read_body(Arena *a, Diags *d, const char *stage, const char *bo
         "module stage=lowered warps=4 stages=2 lanes=32\nkernel @k(%%p: ptr<f32>, %%i: i32, %%x: f32) {\n"
         " %%tp = to_thread %%p : thread ptr<f32>\n %%tx = to_thread %%x : thread f32\n %%ti = tid : thread i32\n"
         " %%m = mem_alloc {offset=0} : memdesc<64xf32, shared>\n"
-        " %%sh = mem_ptr %%m : thread ptr<f32, shared>\n%s\n return\n}\n",
+        " %%sh = mem_ptr %%m : thread ptr<f32, shared>\n"
+        " %%h = bitcast %%p : ptr<f16>  %%l = ext_s %%i : i64\n"
+        " %%d = make_desc %%h, %%i, %%i, %%l, %%l : desc<16x64xf16>\n"
+        " %%strips = mem_alloc : memdesc<8*16x64xf16, shared, reg(1 2 4 8 16 32 72 144 288 512) lane() warp()>\n"
+        "%s\n return\n}\n",
         body);
   } else if (strcmp(stage, "laid") != 0) {
     text = arena_printf(
@@ -109,6 +113,23 @@ static const Row rows[] = {
     {OP_store, "lowered", "store %sh, %tx, _", 0, M, 0, 0, false, ORDER_weak, SCOPE_block},
     {OP_ldmatrix, "lowered", "%r = ldmatrix %sh : thread i32", M, 0, 0, 0, false, ORDER_weak, SCOPE_block},
     {OP_stmatrix, "lowered", "stmatrix %sh, %ti", 0, M, 0, 0, false, ORDER_weak, SCOPE_block},
+    {OP_dot_async, "laid",
+     "%a = splat %x : tile<16x16xf32>  %b = mem_alloc : memdesc<16x16xf32, shared>\n"
+     "%r = dot_async %a, %b, _ : tile<16x16xf32>",
+     M, 0, M, 0, false, ORDER_weak, SCOPE_block},
+    {OP_dot_wait, "laid", "%r = dot_wait %tx {pending=0} : tile<16xf32>", M, M, 0, 0, false, ORDER_weak,
+     SCOPE_block},
+    {OP_wgmma, "lowered",
+     "%r, %s, %u, %v = wgmma %sh, %sh {wgmma=f16_f16, product=[64, 8, 16, 1, 1]} : thread f32, thread f32, "
+     "thread f32, thread f32",
+     M, 0, M, 0, false, ORDER_weak, SCOPE_block},
+    {OP_wgmma_wait, "lowered", "%r = wgmma_wait %tx {pending=0} : thread f32", M, M, 0, 0, false, ORDER_weak,
+     SCOPE_block},
+    {OP_strip_store, "lowered",
+     "strip_store %d, %strips, %ti, %ti, %ti, %ti, %ti, %ti, %ti, %ti, %ti, %ti, %ti, %ti, %ti, %ti, %ti, "
+     "%ti, %ti, %ti {strip=0}",
+     0, G | M, 0, G | M, false, ORDER_weak, SCOPE_block},
+    {OP_strips_end, "lowered", "strips_end", M, M, 0, 0, false, ORDER_weak, SCOPE_block},
     {OP_copy_pack, "lowered", "copy_pack %sh, %tp, _ {bytes=16}", G, M, G, M, false, ORDER_weak, SCOPE_block},
     {OP_copy_commit, "lowered", "copy_commit", M, M, M, M, false, ORDER_weak, SCOPE_block},
     {OP_copy_wait, "lowered", "copy_wait {pending=1}", M, M, 0, 0, false, ORDER_weak, SCOPE_block},

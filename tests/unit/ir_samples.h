@@ -195,6 +195,23 @@ static const Sample samples[] = {
     {OP_stmatrix, "lowered", "%u = mem_ptr %buf : thread ptr<f32, shared>  stmatrix %u, %t, %t"},
     {OP_mma, "lowered",
      "%r, %s, %u, %v = mma %t, %t, %t, %t, %t, %t, %tf, %tf, %tf, %tf {mma=m16n8k16_bf16} : thread f32, thread f32, thread f32, thread f32"},
+    {OP_dot_async, "laid",
+     "%u = mem_alloc : memdesc<16x16xf32, shared>\n"
+     "%r = dot_async %m16, %u, %two {late=true} : tile<16x16xf32>\n"
+     "%s = dot_async %u, %u, _ {until_end=true, a_trans=true, b_trans=true} : tile<16x16xf32>"},
+    {OP_dot_wait, "laid", "%r, %s = dot_wait %m16, %tx {pending=1} : tile<16x16xf32>, tile<16xf32>"},
+    {OP_wgmma, "lowered",
+     "%u = mem_ptr %buf : thread ptr<f32, shared>\n"
+     "%r, %s, %v, %w = wgmma %t, %t, %t, %t, %u {wgmma=bf16_bf16, product=[64, 8, 16, 1, 1]} : thread f32, "
+     "thread f32, thread f32, thread f32\n"
+     "%e, %f, %g, %h = wgmma %u, %u, %r, %s, %v, %w {wgmma=f16_f16, product=[64, 8, 64, 1, 1], a_trans=true, "
+     "b_trans=true} : thread f32, thread f32, thread f32, thread f32"},
+    {OP_wgmma_wait, "lowered", "%r, %s = wgmma_wait %tf, %t {pending=0} : thread f32, thread i32"},
+    {OP_strip_store, "lowered",
+     "%u = bitcast %p : ptr<f16>  %v = make_desc %u, %i, %i, %l, %l : desc<16x64xf16>\n"
+     "%w = mem_alloc : memdesc<8*16x64xf16, shared, reg(1 2 4 8 16 32 72 144 288 512) lane() warp()>\n"
+     "strip_store %v, %w, %t, %t, %t, %t, %t, %t, %t, %t, %t, %t, %t, %t, %t, %t, %t, %t, %t, %t {strip=3}"},
+    {OP_strips_end, "lowered", "strips_end"},
     {OP_copy_pack, "lowered",
      "%u = mem_ptr %buf : thread ptr<f32, shared>  copy_pack %u, %pt, %tb {bytes=16, cache=cg}"},
     {OP_copy_commit, "lowered", "copy_commit"},

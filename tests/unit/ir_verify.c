@@ -488,12 +488,211 @@ static void test_partitions(void **state) {
       {"warp_partitions {first=[0], warps=[0]} { yield }", "not within the 4 warps"},
       {"warp_partitions {first=[0, 2], warps=[2]} { yield } { yield }", "need a number for each"},
       {"warp_partitions {first=[0], warps=[4], regs=[-8]} { yield }", "negative register budget"},
+      {"warp_partitions {first=[0, 1], warps=[1, 3], alone=[0, 1]} { yield } { yield }", NULL},
+      {"warp_partitions {first=[0, 1], warps=[1, 3], alone=[1]} { yield } { yield }",
+       "first, warps, regs and alone need a number for each of 2 partitions"},
+      {"warp_partitions {first=[0], warps=[4], alone=[2]} { yield }",
+       "alone of partition 0 is neither 0 nor 1"},
       {"warp_partitions {first=[], warps=[]}", "has no partition"},
       {"warp_partitions {first=[0], warps=[4]} { yield %x }", "yields nothing"},
       {"if %tb { warp_partitions {first=[0], warps=[4]} { yield }  yield } { yield }",
        "needs all threads of the block"},
   };
   CHECK_CASES("laid", more, cases);
+}
+
+// Warps that only partitions may use.
+static void test_extra_warps(void **state) {
+  (void)state;
+#define EXTRA(n, body) \
+  "module stage=laid warps=4 stages=2 lanes=32 extra=" n "\nkernel @k() {\n " body "\n return\n}\n"
+  check_module(EXTRA("4", "warp_partitions {first=[0, 4], warps=[4, 4]} { yield } { yield }"), NULL);
+  check_module(EXTRA("4", "warp_partitions {first=[0, 4], warps=[4, 5]} { yield } { yield }"),
+               "partition 1 is not within the 8 warps");
+  check_module(EXTRA("4", "warp_partitions {first=[0, 8], warps=[4, 1]} { yield } { yield }"),
+               "partition 1 is not within the 8 warps");
+  check_module(EXTRA("16", ""), NULL);
+  check_module(EXTRA("17", ""), "extra=17; 0 to 16 are possible");
+  // a tile is the program's warps': the layout does not know the others
+  check_module(EXTRA("4", "%u = const {value=1} : tile<32xi32, reg() lane(1 2 4 8 16) warp(0 0)>"), NULL);
+  check_module(EXTRA("4", "%u = const {value=1} : tile<32xi32, reg() lane(1 2 4 8 16) warp(0 0 0)>"),
+               "the layout is not for 32 lanes and 4 warps");
+#undef EXTRA
+}
+
+static void test_buffer_layouts(void **state) {
+  (void)state;
+  static const Case laid[] = {
+      {"%m = mem_alloc : memdesc<4x4xf32, shared, reg(2 1 4 8) lane() warp()>", NULL},
+      {"%m = mem_alloc : memdesc<3*4x4xf32, shared, reg(2 1 4 8) lane() warp()>  %v = mem_view %m, %i : memdesc<4x4xf32, shared, reg(2 1 4 8) lane() warp()>",
+       NULL},
+      {"%m = mem_alloc : memdesc<3*4x4xf32, shared, reg(2 1 4 8) lane() warp()>  %v = mem_view %m, %i : memdesc<4x4xf32, shared, reg(1 2 4 8) lane() warp()>",
+       "changes the layout of the buffer"},
+      {"%m = mem_alloc : memdesc<3*4x4xf32, shared, reg(2 1 4 8) lane() warp()>  %v = mem_view %m, %i : memdesc<4x4xf32, shared>",
+       "changes the layout of the buffer"},
+      {"%m = mem_alloc : memdesc<4x4xf32, shared, reg(2 1 4) lane() warp()>",
+       "not of the offsets of a buffer"},
+      {"%m = mem_alloc : memdesc<4x4xf32, shared, reg(2 1 4) lane(8) warp()>",
+       "not of the offsets of a buffer"},
+      {"%m = mem_alloc : memdesc<4x4xf32, shared, reg(2 1 4 16) lane() warp()>",
+       "names an element that the tile does not have"},
+      {"%m = mem_alloc : memdesc<4x4xf32, shared, reg(2 1 4 7) lane() warp()>", "leaves out elements"},
+  };
+  CHECK_CASES("laid", "", laid);
+  static const Case tile[] = {
+      {"%m = mem_alloc : memdesc<4x4xf32, shared, reg(2 1 4 8) lane() warp()>", "a type has a layout"},
+  };
+  CHECK_CASES("tile", "", tile);
+  static const Case lowered[] = {
+      {"%m = mem_alloc : memdesc<4x4xf32, shared, reg(2 1 4 8) lane() warp()>", NULL},
+      {"%u = const {value=1} : tile<32xi32, reg() lane(1 2 4 8 16) warp(0 0)>", "a type has a layout"},
+  };
+  CHECK_CASES("lowered", "", lowered);
+}
+
+// Products in flight, laid out.
+static void test_async_products(void **state) {
+  (void)state;
+  static const char values[] = " %ta = splat %x : tile<64x16xf32>\n %tc = splat %x : tile<64x32xf32>\n"
+                               " %tw = splat %x : tile<32x64xf32>\n %ti = splat %i : tile<64x32xi32>\n"
+                               " %a = mem_alloc : memdesc<64x16xf32, shared>\n"
+                               " %at = mem_alloc : memdesc<16x64xf32, shared>\n"
+                               " %b = mem_alloc : memdesc<16x32xf32, shared>\n"
+                               " %bt = mem_alloc : memdesc<32x16xf32, shared>\n"
+                               " %b3 = mem_alloc : memdesc<1x16x32xf32, shared>\n"
+                               " %ta3 = splat %x : tile<1x64x16xf32>\n";
+  static const Case cases[] = {
+      {"%r = dot_async %ta, %b, %tc : tile<64x32xf32>", NULL},
+      {"%r = dot_async %ta, %b, _ : tile<64x32xf32>", NULL},
+      {"%r = dot_async %a, %b, %tc : tile<64x32xf32>", NULL},
+      {"%r = dot_async %at, %b, %tc {a_trans=true} : tile<64x32xf32>", NULL},
+      {"%r = dot_async %at, %bt, %tc {a_trans=true, b_trans=true} : tile<64x32xf32>", NULL},
+      {"%r = dot_async %ta, %bt, %tc {b_trans=true} : tile<64x32xf32>", NULL},
+      {"%r = dot_async %x, %b, %tc : tile<64x32xf32>", "a is neither a tile nor block memory"},
+      {"%r = dot_async %ta, %ta, %tc : tile<64x32xf32>", "must be a memdesc"},
+      {"%r = dot_async %ta, %b3, %tc : tile<64x32xf32>", "the operands are not matrices"},
+      {"%r = dot_async %ta3, %b, %tc : tile<64x32xf32>", "the operands are not matrices"},
+      {"%r = dot_async %ta, %b, %tc {a_trans=true} : tile<64x32xf32>", "a tile is never transposed"},
+      {"%r = dot_async %at, %b, %tc : tile<64x32xf32>", "the shapes do not fit"},
+      {"%r = dot_async %a, %b, %tc {a_trans=true} : tile<64x32xf32>", "the shapes do not fit"},
+      {"%r = dot_async %a, %bt, %tc : tile<64x32xf32>", "the shapes do not fit"},
+      {"%r = dot_async %a, %b, %tc {b_trans=true} : tile<64x32xf32>", "the shapes do not fit"},
+      {"%r = dot_async %a, %b, _ : tile<32x64xf32>", "the shapes do not fit"},
+      {"%r = dot_async %a, %b, %tw : tile<64x32xf32>", "c is not of the result's type"},
+      {"%r = dot_async %a, %b, %ti : tile<64x32xf32>", "c is not of the result's type"},
+      {"%r = dot_wait %tc {pending=0} : tile<64x32xf32>", NULL},
+      {"%r, %s = dot_wait %tc, %ti {pending=2} : tile<64x32xf32>, tile<64x32xi32>", NULL},
+      {"dot_wait {pending=0}", NULL},
+      {"%r = dot_wait %tc, %ti {pending=0} : tile<64x32xf32>",
+       "gives another number of values than it takes"},
+      {"%r = dot_wait %tc {pending=0} : tile<64x32xi32>", "changes a type"},
+      {"%r, %s = dot_wait %tc, %ti {pending=0} : tile<64x32xi32>, tile<64x32xf32>", "changes a type"},
+      {"%r = dot_wait %tc {pending=-1} : tile<64x32xf32>", "pending is negative"},
+      {"if %tb { %r = dot_async %a, %b, _ : tile<64x32xf32>  yield } { yield }",
+       "works on tiles, but stands under the thread-level condition"},
+  };
+  CHECK_CASES("laid", values, cases);
+  static const Case lowered[] = {{"%r = dot_wait %tx {pending=0} : tile<16xf32>", "stage"}};
+  CHECK_CASES("lowered", tiles, lowered);
+}
+
+// And on registers. wgmma m64n8k16: 4 registers of a or its address, b's address, 4 of c, 4 results.
+#define F4 "thread f32, thread f32, thread f32, thread f32"
+#define I4 "thread i32, thread i32, thread i32, thread i32"
+#define P(which, ...) "{wgmma=" which ", product=[" #__VA_ARGS__ "]} : "
+static void test_wgmma(void **state) {
+  (void)state;
+  static const char values[] = " %m = mem_alloc : memdesc<1024xf16, shared>\n"
+                               " %s = mem_ptr %m : thread ptr<f16, shared>\n";
+  static const Case cases[] = {
+      {"%a, %b, %e, %f = wgmma %s, %s " P("f16_f16", 64, 8, 16, 1, 1) F4, NULL},
+      {"%a, %b, %e, %f = wgmma %t, %t, %t, %t, %s " P("f16_f16", 64, 8, 16, 1, 1) F4, NULL},
+      {"%a, %b, %e, %f = wgmma %s, %s, %tf, %tf, %tf, %tf " P("f16_f16", 64, 8, 16, 1, 1) F4, NULL},
+      {"%a, %b, %e, %f = wgmma %t, %t, %t, %t, %s, %tf, %tf, %tf, %tf " P("f16_f16", 64, 8, 16, 1, 1) F4,
+       NULL},
+      {"%a, %b, %e, %f = wgmma %s, %s, %t, %t, %t, %t " P("s8_s8", 64, 8, 32, 1, 1) I4, NULL},
+      {"%a, %b, %e, %f = wgmma %s " P("f16_f16", 64, 8, 16, 1, 1) F4, "there is no such product"},
+      {"%a, %b, %e, %f = wgmma %s, %s {wgmma=f16_f16} : " F4, "product"},
+      {"%a, %b, %e, %f = wgmma %s, %s " P("f16_f16", 64, 8, 16, 1) F4, "there is no such product"},
+      {"%a, %b, %e, %f = wgmma %s, %s " P("f16_f16", 48, 8, 16, 1, 1) F4, "there is no such product"},
+      {"%a, %b, %e, %f = wgmma %s, %s " P("f16_f16", 32, 8, 16, 1, 1) F4, "there is no such product"},
+      {"%a, %b, %e, %f = wgmma %s, %s " P("f16_f16", 64, 4, 16, 1, 1) F4, "there is no such product"},
+      {"%a, %b, %e, %f = wgmma %s, %s " P("f16_f16", 64, 512, 16, 1, 1) F4, "there is no such product"},
+      {"%a, %b, %e, %f = wgmma %s, %s " P("f16_f16", 64, 8, 8, 1, 1) F4, "there is no such product"},
+      {"%a, %b, %e, %f = wgmma %s, %s " P("s8_s8", 64, 8, 16, 1, 1) I4, "there is no such product"},
+      {"%a, %b, %e, %f = wgmma %s, %s " P("f16_f16", 64, 8, 16, 0, 1) F4, "there is no such product"},
+      {"%a, %b, %e, %f = wgmma %s, %s " P("f16_f16", 64, 8, 16, 2, 1) F4, "there is no such product"},
+      {"%a, %b, %e, %f = wgmma %s, %s " P("f16_f16", 128, 8, 16, 2, 1) F4,
+       "the groups are not the warps of the block"},
+      {"%a, %b, %e, %f = wgmma %s, %s " P("f16_f16", 64, 16, 16, 1, 2) F4,
+       "the groups are not the warps of the block"},
+      {"%a, %b, %e, %f = wgmma %s, %s " P("f16_f16", 64, 16, 16, 1, 1) F4,
+       "the registers are not those of the product"},
+      {"%a, %b, %e, %f = wgmma %t, %t, %s " P("f16_f16", 64, 8, 16, 1, 1) F4,
+       "the registers are not those of the product"},
+      {"%a, %b, %e, %f = wgmma %t, %t, %t, %t, %s " P("f16_f16", 64, 8, 32, 1, 1) F4,
+       "the registers are not those of the product"},
+      {"%a, %b, %e, %f = wgmma %s, %s, %tf, %tf " P("f16_f16", 64, 8, 16, 1, 1) F4,
+       "the registers are not those of the product"},
+      {"%a, %b, %e = wgmma %s, %s " P("f16_f16", 64, 8, 16, 1, 1) "thread f32, thread f32, thread f32",
+       "the registers are not those of the product"},
+      {"%a, %b, %e, %f = wgmma %pt, %s " P("f16_f16", 64, 8, 16, 1, 1) F4,
+       "an operand is not of the product's type"},
+      {"%a, %b, %e, %f = wgmma %s, %pt " P("f16_f16", 64, 8, 16, 1, 1) F4,
+       "an operand is not of the product's type"},
+      {"%a, %b, %e, %f = wgmma %t, %t, %t, %t, %t " P("f16_f16", 64, 8, 16, 1, 1) F4,
+       "an operand is not of the product's type"},
+      {"%a, %b, %e, %f = wgmma %tf, %tf, %tf, %tf, %s " P("f16_f16", 64, 8, 16, 1, 1) F4,
+       "an operand is not of the product's type"},
+      {"%a, %b, %e, %f = wgmma %s, %s, %tf, %tf, %t, %tf " P("f16_f16", 64, 8, 16, 1, 1) F4,
+       "an operand is not of the product's type"},
+      {"%a, %b, %e, %f = wgmma %s, %s " P("f16_f16", 64, 8, 16, 1, 1) I4,
+       "a result is not of the product's type"},
+      {"%a, %b, %e, %f = wgmma %s, %s " P("s8_s8", 64, 8, 32, 1, 1) F4,
+       "a result is not of the product's type"},
+      {"%a, %b = wgmma_wait %tf, %t {pending=1} : thread f32, thread i32", NULL},
+      {"%a = wgmma_wait %tf, %t {pending=1} : thread f32", "gives another number of values than it takes"},
+      {"%a, %b = wgmma_wait %tf, %t {pending=1} : thread f32, thread f32", "changes a type"},
+      {"wgmma_wait {pending=-1}", "pending is negative"},
+  };
+  CHECK_CASES("lowered", values, cases);
+}
+#undef F4
+#undef I4
+#undef P
+
+static void test_strips(void **state) {
+  (void)state;
+  static const char values[] =
+      " %p16 = bitcast %p : ptr<f16>\n %d = make_desc %p16, %i, %i, %l, %l : desc<16x64xf16>\n"
+      " %d1 = make_desc %p16, %i, %l : desc<64xf16>\n %df = make_desc %p, %i, %i, %l, %l : desc<16x64xf32>\n"
+      " %d3 = make_desc %p16, %i, %i, %i, %l, %l, %l : desc<1x16x64xf16>\n"
+      " %m = mem_alloc : memdesc<8*16x64xf16, shared, reg(1 2 4 8 16 32 72 144 288 512) lane() warp()>\n"
+      " %plain = mem_alloc : memdesc<8*16x64xf16, shared>\n"
+      " %few = mem_alloc : memdesc<2*16x64xf16, shared, reg(1 2 4 8 16 32 72 144 288 512) lane() warp()>\n"
+      " %wide = mem_alloc : memdesc<8*16x32xf16, shared, reg(1 2 4 8 16 40 80 128 256) lane() warp()>\n"
+      " %mf = mem_alloc : memdesc<8*16x64xf32, shared, reg(1 2 4 8 16 36 72 144 256 512) lane() warp()>\n";
+#define T16 "%t, %t, %t, %t, %t, %t, %t, %t, %t, %t, %t, %t, %t, %t, %t, %t"
+#define NOT_SWIZZLED "the buffer is not two swizzled stages of 16 x 64 elements for each warp"
+  static const Case cases[] = {
+      {"strip_store %d, %m, %t, %t, " T16 " {strip=1}  strips_end", NULL},
+      {"strip_store %d3, %m, %t, %t, %t, " T16 " {strip=0}", NULL},
+      {"strip_store %d, %plain, %t, %t, " T16 " {strip=0}", NOT_SWIZZLED},
+      {"strip_store %d, %few, %t, %t, " T16 " {strip=0}", NOT_SWIZZLED},
+      {"strip_store %d, %wide, %t, %t, " T16 " {strip=0}", NOT_SWIZZLED},
+      {"strip_store %d1, %m, %t, " T16 " {strip=0}", "the tensor is not of 16-bit elements"},
+      {"strip_store %df, %m, %t, %t, " T16 " {strip=0}", "the tensor is not of 16-bit elements"},
+      {"strip_store %df, %mf, %t, %t, " T16 " {strip=0}", "the tensor is not of 16-bit elements"},
+      {"strip_store %d, %m, %t, " T16 " {strip=0}", "a strip is 16 registers"},
+      {"strip_store %d3, %m, %t, %t, " T16 " {strip=0}", "a strip is 16 registers"},
+      {"strip_store %d, %m, %i, %t, " T16 " {strip=0}", "is done by a warp and takes thread-level values"},
+      {"strip_store %d, %m, %t, %tf, " T16 " {strip=0}", "an index or a register is not a thread's i32"},
+      {"strip_store %d, %m, %t, %t, %tf, %t, %t, %t, %t, %t, %t, %t, %t, %t, %t, %t, %t, %t, %t, %t {strip=0}",
+       "an index or a register is not a thread's i32"},
+  };
+  CHECK_CASES("lowered", values, cases);
+#undef T16
+#undef NOT_SWIZZLED
 }
 
 static void test_async(void **state) {
@@ -744,6 +943,11 @@ int main(void) {
       cmocka_unit_test(test_dominance),
       cmocka_unit_test(test_regions),
       cmocka_unit_test(test_partitions),
+      cmocka_unit_test(test_extra_warps),
+      cmocka_unit_test(test_buffer_layouts),
+      cmocka_unit_test(test_async_products),
+      cmocka_unit_test(test_wgmma),
+      cmocka_unit_test(test_strips),
       cmocka_unit_test(test_async),
       cmocka_unit_test(test_placed),
       cmocka_unit_test(test_functions),
