@@ -23,7 +23,7 @@ from . import _compile, language, testing, tools  # noqa: E402
 from ._ditron import CompilationError, DeadlineError, DeviceAssertionError, Error, OutOfResources  # noqa: E402
 from ._settings import serving, tuning  # noqa: E402
 from .autotuner import Autotuner, Config, Heuristics, autotune, heuristics  # noqa: E402
-from .jit import KERNELS, JITFunction, KernelInterface, jit  # noqa: E402
+from .jit import KERNELS, LOADED, JITFunction, KernelInterface, jit  # noqa: E402
 
 __version__ = _ditron.version
 __all__ = ["Autotuner", "CompilationError", "Config", "DeadlineError", "DeviceAssertionError", "Error", "Heuristics", "JITFunction",
@@ -59,6 +59,7 @@ def synchronize(device=1):
 def _forked():
     _ditron.forked()
     _compile.WORKERS.forked()
+    LOADED.clear()
     for kernel in list(KERNELS):
         kernel._forked()
 

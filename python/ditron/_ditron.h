@@ -99,6 +99,7 @@ State *state_get(PyObject **owner);
 typedef struct Loaded { // a kernel on a device
   PyObject ob_base;     // as PyObject_HEAD
   PyObject *module;     // owned: it keeps the state
+  PyObject *image;      // owned: it must outlive the kernel
   State *state;
   dt_kernel *kernel; // NULL once void
   uint32_t generation;
@@ -113,6 +114,8 @@ PyObject *state_raise(State *s, dt_status st, const char *text);
 // A stream for one launch; a CPU's must be given back.
 dt_stream *device_stream(State *s, Device *d, void *native);
 void device_give_back(Device *d, dt_stream *stream);
+// After a failed call on the device: whether the team must recover before the next launch.
+void device_failed(Device *d, dt_status st);
 
 // ---- _args.c ----
 typedef struct Arg {

@@ -283,7 +283,7 @@ static PyObject *launch(const Kernel *k, const Call *c, const Entry *e, const ui
   }
   if (st == DT_OK) return (PyObject *)loaded;
   Py_DECREF((PyObject *)loaded);
-  d->recover = true;
+  device_failed(d, st);
   return state_raise(s, st, NULL);
 }
 

@@ -148,6 +148,7 @@ static dt_stream *gpu_stream(State *s, Device *d, void *native) {
 
 // After a launch that failed nothing runs until all streams are idle and the team has recovered.
 static bool recover(State *s, Device *d) {
+  for (int i = 0; i < d->nwrapped; i++) dt_stream_sync(d->wrapped[i].stream); // their failure is known
   const dt_status st = dt_team_recover(d->rank);
   if (st != DT_OK) return state_raise(s, st, NULL) != NULL;
   d->recover = false;
@@ -157,6 +158,10 @@ static bool recover(State *s, Device *d) {
 dt_stream *device_stream(State *s, Device *d, void *native) {
   if (d->recover && d->nidle == d->nmade && !recover(s, d)) return NULL;
   return d == &s->devices[0] ? cpu_stream(s, d) : gpu_stream(s, d, native);
+}
+
+void device_failed(Device *d, dt_status st) {
+  d->recover |= st == DT_DEADLINE || st == DT_ASSERT || st == DT_PEER_LOST || st == DT_DEVICE;
 }
 
 void device_give_back(Device *d, dt_stream *stream) { d->idle[d->nidle++] = stream; }
@@ -204,6 +209,7 @@ static PyType_Spec image_spec = {"ditron._ditron.Image", sizeof(Image), 0, Py_TP
 static void loaded_free(PyObject *o) {
   Loaded *l = (Loaded *)o;
   if (l->kernel && l->state->context && l->state->generation == l->generation) dt_kernel_destroy(l->kernel);
+  Py_DECREF(l->image);
   free_object(o, l->module);
 }
 
@@ -305,7 +311,9 @@ static PyObject *fn_load(PyObject *m, PyObject *args) {
     return NULL;
   }
   Py_INCREF(m);
+  Py_INCREF(image);
   l->module = m;
+  l->image = image;
   l->state = s;
   l->kernel = kernel;
   l->generation = s->generation;
@@ -362,7 +370,7 @@ static PyObject *fn_synchronize(PyObject *m, PyObject *number) {
     st = dt_stream_sync(stream);
     Py_END_ALLOW_THREADS;
     if (st == DT_OK) continue;
-    d->recover = true;
+    device_failed(d, st);
     return state_raise(s, st, NULL);
   }
   Py_RETURN_NONE;

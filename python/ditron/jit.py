@@ -8,6 +8,9 @@ from . import _compile, _ditron, _settings, _source, _values
 
 CONSTEXPR, NO_SPECIALIZE, TYPED = 1, 2, 4  # as in _kernel.c
 KERNELS = weakref.WeakSet()  # all that there are, for a child of fork
+# (device, request) -> the kernel loaded there. Shared by functions with the same text, and kept: a GPU may be running it, or a graph
+# may hold it, when the last function is gone.
+LOADED = {}
 TYPES = re.compile(r"(?:\w+\.)*(u?int(?:1|8|16|32|64)|float(?:16|32|64)|bfloat16|float8e4nv|float8e5)$")
 
 
@@ -55,7 +58,7 @@ class JITFunction(_ditron.Kernel):
                          debug=_settings.DEBUG if debug is None else bool(debug))
         self.__name__, self.__qualname__, self.__doc__ = fn.__name__, fn.__qualname__, fn.__doc__
         self.__module__, self.__wrapped__, self.__globals__ = fn.__module__, fn, fn.__globals__
-        self._lock, self._source, self._loaded, self._hash = threading.RLock(), None, {}, None
+        self._lock, self._source, self._hash = threading.RLock(), None, None
         KERNELS.add(self)
 
     def source(self):
@@ -92,13 +95,13 @@ class JITFunction(_ditron.Kernel):
             args[name] = value
         request = _compile.request(source.path, source.text, source.kernel, _ditron.target(device), num_warps, num_stages, debug,
                                    source.search, source.bound, args)
-        found = self._loaded.get((device, request))
+        found = LOADED.get((device, request))
         if found is None:
-            found = self._loaded[device, request] = _ditron.load(_compile.image_of(request), device)
+            found = LOADED[device, request] = _ditron.load(_compile.image_of(request), device)
         return found
 
     def _forked(self):
-        self._lock, self._loaded = threading.RLock(), {}
+        self._lock = threading.RLock()
 
     def run(self, *args, grid=None, warmup=False, **kwargs):
         return self.warmup(*args, grid=grid, **kwargs) if warmup else self[grid](*args, **kwargs)
