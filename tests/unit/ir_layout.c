@@ -264,12 +264,115 @@ static void test_with_warps(void **state) {
   assert_true(made > 100);
 }
 
+// PTX ISA's pictures of wgmma's registers: of c (D fragments of m64nNk*) and of a, for groups of four warps along both axes.
+static void check_wgmma(uint32_t groups_m, uint32_t groups_n, uint32_t blocks, uint32_t width, uint32_t pack,
+                        uint32_t steps) {
+  const uint32_t e = 1u << pack, m = 64 * groups_m * blocks, n = width * groups_n, k = 8 * e * steps;
+  const int32_t warps[2] = {(int32_t)(4 * groups_m), (int32_t)groups_n}, cs[2] = {(int32_t)m, (int32_t)n},
+                as[2] = {(int32_t)m, (int32_t)k};
+  const IrLayout c = layout_wgmma_c(2, cs, warps), a = layout_wgmma_a(2, as, warps, pack);
+  assert_int_equal(layout_regs(&c), blocks * width / 2);
+  assert_int_equal(layout_regs(&a), 4 * e * blocks * steps);
+  assert_true(c.n[PLACE_LANE] == 5 && 1u << c.n[PLACE_WARP] == 4 * groups_m * groups_n);
+  assert_true(a.n[PLACE_LANE] == 5 && a.n[PLACE_WARP] == c.n[PLACE_WARP]);
+  for (uint32_t warp = 0; warp < 4 * groups_m * groups_n; warp++) {
+    const uint32_t group = warp / 4, gm = group % groups_m, gn = group / groups_m;
+    for (uint32_t lane = 0; lane < 32; lane++) {
+      for (uint32_t b = 0; b < blocks; b++) {
+        const uint32_t row = 64 * (gm + groups_m * b) + 16 * (warp % 4) + lane / 4;
+        for (uint32_t i = 0; i < width / 2; i++) {
+          const uint32_t col = gn * width + 8 * (i / 4) + 2 * (lane % 4) + i % 2;
+          assert_int_equal(layout_index(&c, layout_place(&c, b * width / 2 + i, lane, warp)),
+                           (row + 8 * (i / 2 % 2)) * n + col);
+        }
+        for (uint32_t i = 0; i < 4 * steps; i++) { // 32-bit registers of e elements
+          for (uint32_t j = 0; j < e; j++) {
+            const uint32_t col = 8 * e * (i / 4) + 4 * e * (i / 2 % 2) + e * (lane % 4) + j;
+            assert_int_equal(layout_index(&a, layout_place(&a, (b * 4 * steps + i) * e + j, lane, warp)),
+                             (row + 8 * (i % 2)) * k + col);
+          }
+        }
+      }
+    }
+  }
+}
+
+static void test_wgmma(void **state) {
+  (void)state;
+  static const uint32_t widths[] = {8, 16, 64, 256};
+  for (uint32_t groups_m = 1; groups_m <= 4; groups_m *= 2) {
+    for (uint32_t groups_n = 1; groups_n * groups_m <= 4; groups_n *= 2) {
+      for (uint32_t blocks = 1; blocks <= 2; blocks++) {
+        for (size_t w = 0; w < DT_COUNTOF(widths); w++)
+          check_wgmma(groups_m, groups_n, blocks, widths[w], (uint32_t)w % 3, 1u << (w + blocks) % 3);
+      }
+    }
+  }
+}
+
+// Where a tensor map with this swizzle puts an element of a buffer that lies at a multiple of 1024 bytes: panel after panel of `line`
+// bytes of columns, and bits 4.. of the address ^= bits 7.. .
+static uint32_t tensor_map_offset(uint32_t rows, uint32_t cols, uint32_t elem, uint32_t row, uint32_t col) {
+  const uint32_t line = cols * elem < 128 ? cols * elem : 128, fast = col * elem;
+  const uint32_t at = fast / line * rows * line + row * line + fast % line;
+  return line < 32 ? at : at ^ (at >> 7 & (line / 16 - 1)) << 4;
+}
+
+static void check_swizzled(int rank, const int32_t *shape, uint32_t elem) {
+  const IrLayout l = layout_swizzled(rank, shape, elem);
+  const uint32_t cols = (uint32_t)shape[rank - 1];
+  uint32_t rows = 1;
+  for (int i = 0; i < rank - 1; i++) rows *= (uint32_t)shape[i];
+  assert_true(!l.n[PLACE_LANE] && !l.n[PLACE_WARP] && layout_regs(&l) == rows * cols);
+  for (uint32_t row = 0; row < rows; row++) {
+    for (uint32_t col = 0; col < cols; col++) {
+      const uint32_t at = tensor_map_offset(rows, cols, elem, row, col);
+      assert_int_equal(at % elem, 0);
+      if (layout_index(&l, at / elem) != row * cols + col)
+        fail_msg("%u rows of %u elements of %u bytes: [%u, %u] is not at byte %u", rows, cols, elem, row, col,
+                 at);
+    }
+  }
+}
+
+static void test_swizzled(void **state) {
+  (void)state;
+  for (uint32_t elem = 1; elem <= 4; elem *= 2) {
+    for (int32_t rows = 1; rows <= 64; rows *= 2) {
+      for (int32_t bytes = 16; bytes <= 512; bytes *= 2) { // 1 panel of 16 to 128 bytes, or up to 4
+        const int32_t cols = bytes / (int32_t)elem, two[2] = {rows, cols}, three[3] = {1, rows, cols},
+                      many[3] = {4, rows, cols};
+        check_swizzled(2, two, elem);
+        check_swizzled(3, three, elem);
+        check_swizzled(3, many, elem);
+      }
+    }
+  }
+}
+
+// At each place the offset of the element that the tile has there.
+static void test_in_memory(void **state) {
+  (void)state;
+  Rng r = {31};
+  for (int n = 0; n < 300; n++) {
+    const Case c = make(&r);
+    const IrLayout buffer = layout_swizzled(c.rank, c.shape, 1u << below(&r, 3)),
+                   m = layout_in_memory(&buffer, &c.l);
+    for (int d = 0; d < PLACE_DIMS; d++) assert_int_equal(m.n[d], c.l.n[d]);
+    uint32_t offset[1 << 12]; // by index, without the layout's algebra
+    for (uint32_t i = 0; i < 1u << c.bits; i++) offset[layout_index(&buffer, i)] = i;
+    for (uint32_t p = 0; p < places(&c.l); p++)
+      assert_int_equal(layout_index(&m, p), offset[layout_index(&c.l, p)]);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_with_warps), cmocka_unit_test(test_every_element_once),
       cmocka_unit_test(test_blocked),    cmocka_unit_test(test_mma),
       cmocka_unit_test(test_shape_ops),  cmocka_unit_test(test_move),
-      cmocka_unit_test(test_run),
+      cmocka_unit_test(test_run),        cmocka_unit_test(test_wgmma),
+      cmocka_unit_test(test_swizzled),   cmocka_unit_test(test_in_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
