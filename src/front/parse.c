@@ -120,6 +120,14 @@ static const Str *name_of(Conv *c, TSNode ts) {
   return s;
 }
 
+// a.b.c, of an import
+static const Str *dotted_name_of(Conv *c, TSNode ts) {
+  const Kids k = kids_of(c, ts);
+  for (uint32_t i = 0; i < k.v.len; i++)
+    if (k.v.data[i].named) name_of(c, k.v.data[i].ts);
+  return text_of(c, ts);
+}
+
 static bool text_is(const Conv *c, TSNode n, const char *s) {
   const uint32_t b = ts_node_start_byte(n), e = ts_node_end_byte(n);
   return strlen(s) == e - b && !memcmp(c->text + b, s, e - b);
@@ -691,7 +699,7 @@ static Node *conv_expr_inner(Conv *c, TSNode ts) {
     check_named_place(c, ts);
     const Kid *name = kid_by_field(&k, TF_name);
     Node *n = node_new(c, AST_Named, ts);
-    n->name = name ? text_of(c, name->ts) : NULL;
+    n->name = name ? name_of(c, name->ts) : NULL;
     n->a = expr_by_field(c, &k, TF_value);
     return n;
   }
@@ -760,9 +768,9 @@ static Node *conv_param(Conv *c, TSNode ts, TsKind kind) {
     p->op = name->kind == TS_list_splat_pattern ? PARAM_STAR : PARAM_STARSTAR;
     const Kids kk = kids_of(c, name->ts);
     for (uint32_t i = 0; i < kk.v.len; i++)
-      if (kk.v.data[i].named) p->name = text_of(c, kk.v.data[i].ts);
+      if (kk.v.data[i].named) p->name = name_of(c, kk.v.data[i].ts);
   } else if (name) {
-    p->name = text_of(c, name->ts);
+    p->name = name_of(c, name->ts);
   }
   if (!p->name) p->name = str_cstr(c->strings, "_");
   return p;
@@ -833,7 +841,7 @@ static Node *conv_classdef(Conv *c, TSNode ts) {
   Node *n = node_new(c, AST_ClassDef, ts);
   const Kid *name = kid_by_field(&k, TF_name), *bases = kid_by_field(&k, TF_superclasses),
             *body = kid_by_field(&k, TF_body);
-  n->name = name ? text_of(c, name->ts) : str_cstr(c->strings, "");
+  n->name = name ? name_of(c, name->ts) : str_cstr(c->strings, "");
   NodeVec metaclass = {0};
   if (bases) conv_args(c, bases->ts, &n->list, &metaclass);
   if (body) conv_block(c, body->ts, &n->list2);
@@ -867,10 +875,10 @@ static void conv_import_names(Conv *c, const Kids *k, NodeVec *out) {
     if (kid->kind == TS_aliased_import) {
       const Kids kk = kids_of(c, kid->ts);
       const Kid *name = kid_by_field(&kk, TF_name), *alias = kid_by_field(&kk, TF_alias);
-      al->name = name ? text_of(c, name->ts) : NULL;
-      al->name2 = alias ? text_of(c, alias->ts) : NULL;
+      al->name = name ? dotted_name_of(c, name->ts) : NULL;
+      al->name2 = alias ? name_of(c, alias->ts) : NULL;
     } else {
-      al->name = text_of(c, kid->ts);
+      al->name = dotted_name_of(c, kid->ts);
     }
     if (al->name) vec_push(c->a, out, al);
   }
@@ -884,14 +892,14 @@ static Node *conv_import_from(Conv *c, TSNode ts) {
   if (mod && mod->kind == TS_relative_import) {
     const Kids kk = kids_of(c, mod->ts);
     for (uint32_t i = 0; i < kk.v.len; i++) {
-      if (kk.v.data[i].kind == TS_dotted_name) n->name = text_of(c, kk.v.data[i].ts);
+      if (kk.v.data[i].kind == TS_dotted_name) n->name = dotted_name_of(c, kk.v.data[i].ts);
       if (kk.v.data[i].kind == TS_import_prefix) {
         const Str *dots = text_of(c, kk.v.data[i].ts);
         for (uint32_t j = 0; j < dots->len && n->op < 100; j++) n->op += dots->s[j] == '.';
       }
     }
   } else if (mod) {
-    n->name = text_of(c, mod->ts);
+    n->name = dotted_name_of(c, mod->ts);
   }
   conv_import_names(c, &k, &n->list);
   return n;

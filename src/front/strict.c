@@ -64,9 +64,29 @@ static bool takes_stars(const Node *n, const Node *star) {
   }
 }
 
+static bool has_param(const Node *def, const Str *name) {
+  for (uint32_t i = 0; i < def->list.len; i++)
+    if (def->list.data[i]->name == name) return true;
+  return false;
+}
+
+static void check_globals(Strict *s, const Node *def, const NodeVec *stmts) {
+  for (uint32_t i = 0; i < stmts->len && !s->bad; i++) {
+    const Node *n = stmts->data[i];
+    for (uint32_t k = 0; n->kind == AST_Global && k < n->list.len; k++)
+      if (has_param(def, n->list.data[k]->name)) refuse(s, n, "a parameter cannot be global as well");
+    if (n->kind != AST_If && n->kind != AST_For && n->kind != AST_While && n->kind != AST_With &&
+        n->kind != AST_Try)
+      continue;
+    check_globals(s, def, &n->list);
+    check_globals(s, def, &n->list2);
+  }
+}
+
 static void check_node(Strict *s, const Node *n) {
   if (s->bad) return;
   check_targets(s, n);
+  if (n->kind == AST_FuncDef) check_globals(s, n, &n->list2);
   const Node *const parts[3] = {n->a, n->b, n->c};
   for (int i = 0; i < 3 && !s->bad; i++) {
     if (!parts[i]) continue;

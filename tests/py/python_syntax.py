@@ -60,6 +60,8 @@ NOT_PYTHON = [
     '[y for x in z if y := x]', 'def g(a=x := 1): pass', '*x, *y = z', 'a = 0_7', "a = fb'x'", 'def g(*, a, /): pass',
     'def g(a, /, b, /): pass', 'lambda *: a', 'raise a(b), c', 'f(b=1, *c, d)', 'f(c, a for a in b)',
     'class A(metaclass=C, B): pass', '(x, y): int', 'x = y: int', 'x: int = y = 1',
+    'global x', 'if x: global x', 'import None', 'import a.None', 'import a as None', 'from a import None', 'from a.if import b',
+    'from a import b as None', '(None := 1)', 'class None: pass', 'def g(*None): pass', 'def g(a, None=1): pass', 'def g(None: int): pass',
 ]
 
 
