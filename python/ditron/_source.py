@@ -1,8 +1,8 @@
 """Where a kernel's text lies, and what the compiler must know beside it: values of globals, folders of imported modules.
 
-A function with @jit at the top of a file is compiled from that file. Anything else (a function inside a function, a notebook's cell, one
-that is given to jit later) is compiled from a text made here: its own lines and those of the functions that it uses, each at its place in the file so that
-messages name the right line, behind one line of imports.
+A function with @jit at the top of a file is compiled from that file. Anything else (a function inside a function, a notebook's
+cell, one that is given to jit later) is compiled from a text made here: its own lines and those of the functions that it uses,
+each at its place in the file so that messages name the right line, behind one line of imports.
 """
 import dis
 import functools

@@ -225,6 +225,32 @@ def switch():
     assert "must be on or off" in run(DITRON_AUTOTUNE="perhaps").stderr
 
 
+BAR = """
+import sys
+sys.path.insert(0, {path!r})
+import ditron, numpy as np
+import ditron.language as tl
+@ditron.jit
+def add(x_ptr, n, BLOCK: tl.constexpr):
+    tl.store(x_ptr, n)
+configs = [ditron.Config({{"BLOCK": 16}}), ditron.Config({{"BLOCK": 32}})]
+ditron.autotune(configs, ["n"], cache_results=False)(add)[(1,)](np.zeros(1), 1000)
+"""
+
+
+def bar():
+    """On a terminal a line that is gone at the end; elsewhere nothing."""
+    Path("bar.py").write_text(BAR.format(path=f"{os.environ['BUILD']}/python"))
+    p = subprocess.run([sys.executable, "bar.py"], capture_output=True, text=True, timeout=100)
+    assert (p.returncode, p.stdout, p.stderr) == (0, "", ""), p
+    terminal, end = os.openpty()
+    subprocess.run([sys.executable, "bar.py"], stderr=end, timeout=100, check=True)
+    os.close(end)
+    said = os.read(terminal, 65536).decode()
+    os.close(terminal)
+    assert "ditron: tuning add [" in said and "1/2" in said and said.endswith("\r\x1b[K"), said
+
+
 # ---- heuristics ------------------------------------------------------------------------------------------------
 
 
@@ -249,6 +275,6 @@ def ahead_of_time():
 
 
 for fn in (the_fastest, real_time, hooks, refused_configurations, time_is_up, tuned_twice, pruning, cost_model, buckets, remembered, serving,
-           switch, heuristics, ahead_of_time):
+           switch, bar, heuristics, ahead_of_time):
     case(fn.__name__, fn)
 finish()
