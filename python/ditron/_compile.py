@@ -114,6 +114,8 @@ atexit.register(WORKERS.close)
 
 def compile_in_child(request):
     """The image's bytes, or an exception of the diagnostics, of a crash or of a compile that did not end."""
+    if not os.path.exists(PROGRAM):
+        raise _ditron.Error(f"the package lacks {PROGRAM}, which compiles; DITRON_COMPILE_HERE=1 compiles in this process instead")
     for attempt in range(2):
         worker, fresh = WORKERS.take(fresh=attempt > 0)
         try:

@@ -81,7 +81,9 @@ static bool name_target(State *s, Device *d) {
   for (size_t i = 0; dt_device_info(s->context, i, &info); i++) {
     if (strcmp(info.name, d->name) == 0 && info.usable) {
       snprintf(d->target, sizeof d->target, "%s", info.target);
-      return true;
+      if (*info.target) return true;
+      PyErr_Format(s->error, "the compiler has no target for %s, %s", d->name, info.text);
+      return false;
     }
     if (!info.usable && strncmp(d->name, info.name, strlen(info.name)) == 0) {
       state_raise(s, DT_UNSUPPORTED, info.text);

@@ -174,7 +174,7 @@ class Bar:
         if self.shown:
             full = 20 * done // max(self.total, 1)
             text = f"ditron: tuning {self.name} [{'#' * full}{'.' * (20 - full)}] {done}/{self.total}  {best}"
-            width = os.get_terminal_size(sys.stderr.fileno()).columns
+            width = os.get_terminal_size(sys.stderr.fileno()).columns or 80
             sys.stderr.write("\r" + text[:width - 1] + "\x1b[K")
             sys.stderr.flush()
 
