@@ -341,6 +341,7 @@ static IrValue *in_buffer(Lay *l, IrValue *v, const IrOp *user) {
 
 // An operand in block memory, in the order that it has there or, where the type wants one (`turned`), in that.
 static IrValue *memory_operand(Lay *l, IrOp *dot, IrValue *v, bool any_order, bool turned, bool *is_trans) {
+  while (is_turned(v) && is_turned(ir_operand(v->def, 0))) v = ir_operand(ir_operand(v->def, 0)->def, 0);
   if (is_turned(v) && (any_order || turned)) {
     *is_trans = true;
     return in_buffer(l, ir_operand(v->def, 0), dot);
@@ -799,6 +800,48 @@ static bool lay_memory(IrOp *op, void *user) {
   return true;
 }
 
+// ---- loads across their rows --------------------------------------------------------------------------------------------------------
+// A matrix that a product of four warps reads and whose neighbours in memory lie along its first axis is loaded turned, and turned back:
+// its rows are then copied to block memory as they are, and the matrix unit takes either order.
+static IrValue *turned(IrBuilder *b, Lay *l, IrValue *v) {
+  if (!v) return NULL;
+  const int64_t perm[2] = {1, 0};
+  const int32_t shape[2] = {v->type->shape[1], v->type->shape[0]};
+  const IrType *t = ir_type_with_shape(l->ctx, v->type, 2, shape);
+  IrOp *op = ir_build(b, OP_trans, 1, &v, 1, &t, 0);
+  ir_set_attr_ints(op, ATTR_perm, perm, 2);
+  return ir_result(op, 0);
+}
+
+static void turn_load(Lay *l, IrOp *load) {
+  IrBuilder b = ir_builder_before(load);
+  b.loc = load->loc;
+  IrValue *ops[3];
+  for (uint32_t i = 0; i < 3; i++) ops[i] = turned(&b, l, ir_operand(load, i));
+  const int32_t shape[2] = {load->results[0].type->shape[1], load->results[0].type->shape[0]};
+  const IrType *t = ir_type_with_shape(l->ctx, load->results[0].type, 2, shape);
+  IrOp *made = ir_build(&b, OP_load, 3, ops, 1, &t, 0);
+  pass_copy_attrs(made, load);
+  ir_replace_uses(ir_result(load, 0), turned(&b, l, ir_result(made, 0)));
+  ir_erase(load);
+}
+
+static bool turn_operands(IrOp *op, void *user) {
+  Lay *l = user;
+  if (op->kind != OP_dot) return true;
+  const int which = wgmma_shape(l, op);
+  if (which < 0 || !ir_wgmma[which].any_major) return true;
+  for (uint32_t i = 0; i < 2; i++) {
+    IrValue *v = ir_operand(op, i);
+    if (is_turned(v)) v = ir_operand(v->def, 0);
+    if (!v->def || v->def->kind != OP_load || v->type->rank != 2 || v->uses->next || v->id >= l->nvalues)
+      continue;
+    const PassAxis *x = pass_axis(l->axes, ir_operand(v->def, 0));
+    if (x->contig[0] > x->contig[1]) turn_load(l, v->def);
+  }
+  return true;
+}
+
 // Layouts are decided in place; those of values without users are given at the end, so that every tile has one.
 static bool finish(IrOp *op, void *user) {
   for (uint32_t i = 0; i < op->nresults; i++) {
@@ -823,6 +866,11 @@ Status pass_lay(Pass *pass) {
     p->keep_user = l;
     place_expand(p, f); // descriptors to pointers and masks, carried pointers to scalars
     l->axes = pass_axis_run(f, pass->scratch);
+    l->nvalues = f->next_id;
+    if (l->wgmma) {
+      ir_walk(f->body, turn_operands, l);
+      if (f->next_id > l->nvalues) l->axes = pass_axis_run(f, pass->scratch);
+    }
     l->nvalues = f->next_id;
     map_init(&l->stored, pass->scratch);
     map_init(&l->variants, pass->scratch);
