@@ -138,8 +138,12 @@ def sort(b, title, m, n):
 
 
 # ---- products --------------------------------------------------------------------------------------------------------------
-TILES = configs("bm bn bk warps stages", (128, 128, 32, 8, 4), (128, 128, 64, 8, 3), (128, 128, 64, 4, 3), (128, 256, 64, 8, 3),
-                (256, 128, 32, 8, 4), (128, 128, 32, 4, 4), (128, 256, 32, 8, 4), (64, 128, 32, 4, 4))
+TILES = configs("bm bn bk warps stages", (128, 128, 64, 8, 4), (128, 128, 64, 4, 4), (128, 256, 64, 8, 3), (128, 256, 32, 8, 5),
+                (64, 128, 64, 4, 4))
+PERSISTENT = configs("bm bn bk warps stages grid", (128, 256, 64, 8, 4, 132), (128, 256, 64, 8, 4, 128), (128, 128, 64, 8, 5, 132),
+                     (128, 128, 64, 4, 5, 132))
+PERSISTENT_FEW_ROWS = configs("bm bn bk warps stages grid", (64, 128, 64, 4, 6, 132), (64, 64, 64, 4, 8, 132), (64, 32, 128, 4, 8, 132),
+                              (64, 32, 256, 4, 4, 132))
 FEW_ROWS = configs("bm bn bk splits warps stages", (16, 64, 128, 4, 4, 4), (16, 64, 128, 8, 4, 4), (16, 128, 64, 8, 4, 4),
                    (64, 64, 64, 4, 4, 4), (64, 128, 64, 2, 4, 4), (64, 64, 128, 2, 4, 3))
 SMALL_TILES = configs("bm bn bk warps stages", (32, 64, 32, 4, 2))
@@ -170,7 +174,7 @@ def gemm(b, title, m, n, k, style):
                      dict(a_desc=b.blocks(x, (c["bm"], c["bk"])), b_desc=b.blocks(w, (c["bk"], c["bn"])),
                           c_desc=b.blocks(y, (c["bm"], c["bn"])), **shape, **blocks(c)))]
         if style == "persistent":
-            return [("matmul.py", "matmul_persistent_kernel", (min(132, grid[0]),), pointers)]
+            return [("matmul.py", "matmul_persistent_kernel", (min(c["grid"], grid[0]),), pointers)]
         if style == "fused":
             return [("gemm.py", "gemm_kernel", grid + (1,),
                      dict(pointers, **lie, **strides(rm=(residual, 0), rn=(residual, 1)), stride_ab=0, stride_bb=0, stride_cb=0, stride_rb=0,
@@ -179,7 +183,11 @@ def gemm(b, title, m, n, k, style):
     if style == "fused":
         want = F.silu(want + bias.double()) + residual.double()
         peers = {"torch": [lambda: F.silu(torch.addmm(bias, x, w)) + residual]}
-    best = b.fastest(title, tiles(b), make, lambda: b.right(title, y, want, 1e-2), 1, poison(y))
+    rows_ = tiles(b)
+    if style == "persistent":
+        few = PERSISTENT_FEW_ROWS if m < 128 else PERSISTENT
+        rows_ = few if b.timed else configs("bm bn bk warps stages grid", (32, 64, 32, 4, 2, 3))
+    best = b.fastest(title, rows_, make, lambda: b.right(title, y, want, 1e-2), 1, poison(y))
     b.race(title, best, peers, 2 * m * n * k / 1e9, "TFLOP/s")
 
 
@@ -248,8 +256,13 @@ def grouped(b, title, groups, tokens, n, k):
 
 
 # ---- attention -------------------------------------------------------------------------------------------------------------
-QUERY_BLOCKS = configs("bm bn warps stages", (64, 64, 4, 2), (64, 64, 4, 3), (64, 128, 4, 2), (128, 64, 8, 2), (128, 64, 8, 3),
-                       (128, 32, 8, 3))
+QUERY_BLOCKS = configs("bm bn warps stages", (128, 128, 8, 2), (128, 64, 8, 3), (64, 64, 4, 2), (64, 128, 4, 2))
+
+
+def by_cudnn(q, k, v, causal):
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
+        return F.scaled_dot_product_attention(q, k, v, is_causal=causal)
 
 
 class Heads:
@@ -285,7 +298,8 @@ def attention(b, title, batch, heads, seq, dim, causal, style):
         return [("attention.py", "attention_kernel", grid, dict(common, **tensors))]
     best = b.fastest(title, QUERY_BLOCKS if b.timed else configs("bm bn", (64, 32)), make,
                      lambda: b.right(title, h.y[:1, :2], h.want[0], 2e-2), 1, poison(h.y))
-    b.race(title, best, {"torch": [lambda: F.scaled_dot_product_attention(h.q, h.k, h.v, is_causal=causal)]}, h.flops / 1e9, "TFLOP/s")
+    b.race(title, best, {"torch": [lambda: F.scaled_dot_product_attention(h.q, h.k, h.v, is_causal=causal)],
+                         "cuDNN": [lambda: by_cudnn(h.q, h.k, h.v, causal)]}, h.flops / 1e9, "TFLOP/s")
 
 
 def attention_backward(b, title, batch, heads, seq, dim, causal, ordered):
@@ -371,7 +385,16 @@ CASES = [
     ("gemm 4096", gemm, (4096, 4096, 4096, "pointer"), (64, 64, 64, "pointer")),
     ("gemm 2048", gemm, (2048, 2048, 2048, "pointer"), (1, 1, 1, "pointer")),
     ("gemm descriptor 8192", gemm, (8192, 8192, 8192, "descriptor"), (100, 96, 72, "descriptor")),
-    ("gemm persistent 8192", gemm, (8192, 8192, 8192, "persistent"), (100, 96, 72, "persistent")),
+    ("gemm persistent 8192x8192x8192", gemm, (8192, 8192, 8192, "persistent"), (100, 96, 72, "persistent")),
+    ("gemm persistent 4096x4096x4096", gemm, (4096, 4096, 4096, "persistent"), (64, 64, 64, "persistent")),
+    ("gemm persistent 2048x2048x2048", gemm, (2048, 2048, 2048, "persistent"), (1, 8, 8, "persistent")),
+    ("gemm persistent 8192x14336x8192", gemm, (8192, 14336, 8192, "persistent"), (33, 72, 40, "persistent")),
+    ("gemm persistent 4096x14336x8192", gemm, (4096, 14336, 8192, "persistent"), (70, 40, 136, "persistent")),
+    ("gemm persistent 8192x12800x5120", gemm, (8192, 12800, 5120, "persistent"), (5, 136, 16, "persistent")),
+    ("gemm persistent 1024x12288x4096", gemm, (1024, 12288, 4096, "persistent"), (90, 8, 88, "persistent")),
+    ("gemm persistent 8192x4096x6144", gemm, (8192, 4096, 6144, "persistent"), (128, 64, 200, "persistent")),
+    ("gemm persistent 64x12288x4096", gemm, (64, 12288, 4096, "persistent"), (16, 88, 64, "persistent")),
+    ("gemm persistent 16x4096x4096", gemm, (16, 4096, 4096, "persistent"), (16, 72, 8, "persistent")),
     ("gemm fused 4096", gemm, (4096, 4096, 4096, "fused"), (100, 90, 70, "fused")),
     ("gemm split K 16", split_k, (16, 4096, 4096), (5, 70, 300)),
     ("gemm split K 64", split_k, (64, 12288, 4096), (33, 70, 300)),
@@ -384,6 +407,9 @@ CASES = [
     ("attention 128 full", attention, (4, 32, 4096, 128, False, "pointer"), (1, 2, 70, 32, False, "pointer")),
     ("attention 64", attention, (16, 16, 2048, 64, True, "pointer"), (1, 2, 70, 16, True, "pointer")),
     ("attention descriptor 128", attention, (4, 32, 4096, 128, True, "descriptor"), (2, 2, 100, 32, True, "descriptor")),
+    ("attention descriptor 128 full", attention, (4, 32, 4096, 128, False, "descriptor"), (1, 2, 70, 32, False, "descriptor")),
+    ("attention descriptor 128 long", attention, (1, 32, 16384, 128, True, "descriptor"), (1, 1, 300, 32, True, "descriptor")),
+    ("attention descriptor 64", attention, (16, 16, 2048, 64, True, "descriptor"), (1, 2, 70, 16, True, "descriptor")),
     ("attention strided 128", attention, (4, 32, 4096, 128, True, "strided"), (2, 2, 100, 32, True, "strided")),
     ("attention backward 128", attention_backward, (4, 32, 4096, 128, True, False), (2, 2, 100, 32, True, False)),
     ("attention backward 128 ordered", attention_backward, (4, 32, 4096, 128, True, True), (2, 2, 100, 32, True, True)),
