@@ -20,6 +20,7 @@ from . import _ditron, _values
 _ditron.setup(_values.classify, _values.describe, _values.describe_descriptor, _values.current_stream)
 
 from . import _compile, language, testing, tools  # noqa: E402
+from ._as_triton import as_triton  # noqa: E402
 from ._ditron import CompilationError, DeadlineError, DeviceAssertionError, Error, OutOfResources  # noqa: E402
 from ._settings import serving, tuning  # noqa: E402
 from .autotuner import Autotuner, Config, Heuristics, autotune, heuristics  # noqa: E402
@@ -27,7 +28,7 @@ from .jit import KERNELS, LOADED, JITFunction, KernelInterface, jit  # noqa: E40
 
 __version__ = _ditron.version
 __all__ = ["Autotuner", "CompilationError", "Config", "DeadlineError", "DeviceAssertionError", "Error", "Heuristics", "JITFunction",
-           "KernelInterface", "OutOfResources", "autotune", "cdiv", "constexpr_function", "devices", "heuristics", "jit", "language",
+           "KernelInterface", "OutOfResources", "as_triton", "autotune", "cdiv", "constexpr_function", "devices", "heuristics", "jit", "language",
            "next_power_of_2", "serving", "synchronize", "testing", "tools", "tuning"]
 
 

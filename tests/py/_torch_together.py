@@ -94,6 +94,15 @@ def views():
     assert torch.equal(b, 2 * a)
 
 
+def triton_stays():
+    try:
+        ditron.as_triton()
+    except RuntimeError as e:
+        assert "Triton is installed" in str(e)
+    else:
+        raise AssertionError("an installed Triton was replaced")
+
+
 def without_memory():
     try:
         ditron.jit(add_triton)[(1,)](*(torch.empty(3, device="meta"),) * 3, 3, BLOCK=16)
@@ -121,6 +130,6 @@ def from_a_package():
     assert torch.allclose(got, torch.nn.functional.silu(a) * b, atol=1e-5)
 
 
-for fn in (kernel_of_each, compiler_in_this_process, element_types, views, without_memory, from_a_package):
+for fn in (kernel_of_each, compiler_in_this_process, element_types, views, triton_stays, without_memory, from_a_package):
     case(fn.__name__, fn)
 finish()

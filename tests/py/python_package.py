@@ -437,6 +437,44 @@ def cached():
     assert (first.stdout, second.stdout, off.stdout) == ("6 1\n", "6 0\n", "6 1\n"), (first, second, off)
 
 
+FOR_TRITON = """
+import numpy as np
+import triton
+import triton.language as tl
+from triton.language.extra import libdevice
+from triton.language.extra.cuda import libdevice as of_cuda
+from triton.runtime.jit import JITFunction
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+
+@triton.autotune([triton.Config({{"BLOCK": 16}})], key=["n"])
+@triton.jit
+def kernel(x_ptr, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(x_ptr + i, libdevice.tanh(tl.load(x_ptr + i, mask=i < n)) + of_cuda.rsqrt(4.0), mask=i < n)
+
+
+x = np.zeros(9, np.float32)
+kernel[(triton.cdiv(9, 16),)](x, 9)
+assert (x == 0.5).all() and isinstance(kernel.fn, JITFunction)
+"""
+AS_TRITON = """
+import sys
+sys.path.insert(0, {path!r})
+import ditron
+ditron.as_triton()
+ditron.as_triton()
+import for_triton
+print("ran")
+"""
+
+
+def in_place_of_triton():
+    Path("for_triton.py").write_text(FOR_TRITON.format())
+    p = run_python(AS_TRITON)
+    assert p.stdout == "ran\n", p.stdout + p.stderr
+
+
 def small_floats():
     """Element types of packages that add them to NumPy, by their names."""
 
@@ -461,6 +499,7 @@ def python_39():
 
 
 for fn in (grids, keywords, dtypes, alignment, strides, scalars, descriptors, inner_functions, odd_places, globals_built_in, other_arrays, threads,
-           after_fork, wrong_calls, wrong_descriptors, diagnostics, assertions, printing, crashes, cached, small_floats, python_39):
+           after_fork, wrong_calls, wrong_descriptors, diagnostics, assertions, printing, crashes, cached, in_place_of_triton, small_floats,
+           python_39):
     case(fn.__name__, fn)
 finish()

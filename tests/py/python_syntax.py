@@ -62,6 +62,7 @@ NOT_PYTHON = [
     'class A(metaclass=C, B): pass', '(x, y): int', 'x = y: int', 'x: int = y = 1',
     'global x', 'if x: global x', 'import None', 'import a.None', 'import a as None', 'from a import None', 'from a.if import b',
     'from a import b as None', '(None := 1)', 'class None: pass', 'def g(*None): pass', 'def g(a, None=1): pass', 'def g(None: int): pass',
+    'f(and=True)', 'def g(a: tl.lambda:0): pass', 'def g(a: b: c): pass',
 ]
 
 
