@@ -446,7 +446,7 @@ static void conv_args(Conv *c, TSNode ts, NodeVec *args, NodeVec *kwargs) {
       const Kids kk = kids_of(c, kid->ts);
       const Kid *name = kid_by_field(&kk, TF_name);
       Node *kw = node_new(c, AST_Keyword, kid->ts);
-      kw->name = name ? text_of(c, name->ts) : NULL;
+      kw->name = name ? name_of(c, name->ts) : NULL;
       kw->a = expr_by_field(c, &kk, TF_value);
       check_keyword(c, kwargs, kw, kid->ts);
       vec_push(c->a, kwargs, kw);
@@ -717,6 +717,7 @@ static Node *conv_expr_inner(Conv *c, TSNode ts) {
   case TS_dictionary_splat_pattern: not_python(c, ts, "** unpacks into calls and dictionaries only"); break;
   default: break;
   }
+  if (!strcmp(ts_node_type(ts), "constrained_type")) not_python(c, ts, "an annotation has one ':'");
   if (!strcmp(ts_node_type(ts), "splat_type")) not_python(c, ts, "nothing can be unpacked here");
   return node_other(c, ts, arena_printf(c->a, "'%s'", ts_node_type(ts)));
 }
