@@ -133,10 +133,7 @@ void nvptx_kernel(Lower *l, const IrFunc *f, ImageVariant *out) {
   lower_debug_function(l, fn, f->loc, f->name->s);
   nvptx_map_params(l, fn, n + 1);
   begin(l, fn, LLVMGetParam(fn, n));
-  if (l->ir->extra_warps) { // a producer: the kernel behind may begin to set itself up
-    out->early = true;
-    lower_intrinsic(l, "llvm.nvvm.griddepcontrol.launch.dependents", NULL, 0, NULL, 0);
-  }
+  out->early = l->ir->extra_warps > 0; // its partitions wait (lane.c)
   for (uint32_t i = 0; i < n; i++) {
     const IrValue *v = f->body->args.data[i];
     if (v->type->kind == IR_DESC) {

@@ -237,6 +237,9 @@ static void lower_partitions(Lower *l, const IrOp *op) {
       s->part_warps = 1;
     }
     lower_block(l, op->regions[i]);
+    // All is fetched: the kernel behind may come to set itself up. Any earlier it would take multiprocessors from this one's rest.
+    if (alone && alone->ints.v[i])
+      lower_intrinsic(l, "llvm.nvvm.griddepcontrol.launch.dependents", NULL, 0, NULL, 0);
     LLVMBuildBr(l->b, join);
     lower_at(l, out);
   }
