@@ -640,7 +640,8 @@ Step x_mbarrier_alloc(World *w, Agent *a, const Ins *i) {
 
 static Step arrive(World *w, Agent *a, const Ins *i, bool expect) {
   uint32_t n = interp_count(a, i);
-  if (i->n && ir_attr_i(i->op, ATTR_each_warp)) n = a->nthr / a->code->lanes; // program code arrives for all warps
+  if (i->n && ir_attr_i(i->op, ATTR_each_warp))
+    n = a->nthr / a->code->lanes; // program code arrives for all warps
   MBar *b = interp_mbar(w, a, i, i->a, i->b);
   if (i->n && a->warp < 0) check_barrier(w, a->group); // program code arrives for all its threads
   for (uint32_t k = 0; b && k < n; k++) {

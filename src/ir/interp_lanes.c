@@ -224,31 +224,36 @@ static double of_memory(const Swizzled *s, int row, int col) {
 }
 
 // Each warp does its rows: 16 of every block of 64.
-static void warp_product(Agent *a, const Ins *i, const IrWgmmaShape *s, uint32_t first, uint32_t warp,
-                         const Swizzled *am, const Swizzled *bm) {
+static void warp_product(World *w, Agent *a, const Ins *i, const IrWgmmaShape *s, uint32_t first,
+                         uint32_t warp, const Swizzled *am, const Swizzled *bm) {
   const Operands *o = i->extra;
   const uint32_t group = warp / 4, e = 4 / ir_dtypes[s->info->a].bytes, an = s->a_regs ? s->a_regs : 1;
   const int gm = (int)group % s->groups_m, col0 = (int)group / s->groups_m * s->width;
   const bool has_c = o->n > an + 1;
+  const size_t bytes = (size_t)s->k * (size_t)(s->width + 1) * sizeof(double);
+  double *row_of_a = interp_pool_get(w, bytes), *b = row_of_a + s->k, sums[256];
+  for (int k = 0; k < s->k; k++)
+    for (int col = 0; col < s->width; col++) b[k * s->width + col] = of_memory(bm, k, col0 + col);
   for (int block = 0; block < s->blocks; block++) {
     const int row0 = 64 * (gm + s->groups_m * block) + 16 * (int)(warp % 4);
     for (int row = 0; row < 16; row++) {
-      for (int col = 0; col < s->width; col++) {
-        double sum = 0;
-        for (int k = 0; k < s->k; k++) {
-          double x;
-          if (s->a_regs) {
-            const int step = k / s->info->k, in = k % s->info->k, half = s->info->k / 2; // mma.def's a
-            const uint32_t lane = (uint32_t)(row % 8 * 4 + in % half / (int)e);
-            const uint32_t reg = (uint32_t)((block * s->steps + step) * 4 + row / 8 + 2 * (in / half));
-            x = packed(a, o->at[reg], first + lane, s->info->a, (uint32_t)in % e);
-          } else {
-            x = of_memory(am, row0 + row, k);
-          }
-          sum += x * of_memory(bm, k, col0 + col);
+      for (int k = 0; k < s->k; k++) {
+        if (!s->a_regs) {
+          row_of_a[k] = of_memory(am, row0 + row, k);
+          continue;
         }
+        const int step = k / s->info->k, in = k % s->info->k, half = s->info->k / 2; // mma.def's a
+        const uint32_t lane = (uint32_t)(row % 8 * 4 + in % half / (int)e);
+        const uint32_t reg = (uint32_t)((block * s->steps + step) * 4 + row / 8 + 2 * (in / half));
+        row_of_a[k] = packed(a, o->at[reg], first + lane, s->info->a, (uint32_t)in % e);
+      }
+      memset(sums, 0, (size_t)s->width * sizeof *sums);
+      for (int k = 0; k < s->k; k++)
+        for (int col = 0; col < s->width; col++) sums[col] += row_of_a[k] * b[k * s->width + col];
+      for (int col = 0; col < s->width; col++) {
         const uint32_t lane = (uint32_t)(row % 8 * 4 + col % 8 / 2);
         const uint32_t reg = (uint32_t)(block * s->width / 2 + col / 8 * 4 + row / 8 * 2 + col % 2);
+        double sum = sums[col];
         if (has_c) {
           const char *c = elem(a, o->at[an + 1 + reg], first + lane);
           sum += s->info->c == IR_i32 ? (double)interp_int(c, 4) : (double)*(const float *)c;
@@ -261,6 +266,7 @@ static void warp_product(Agent *a, const Ins *i, const IrWgmmaShape *s, uint32_t
       }
     }
   }
+  interp_pool_put(w, row_of_a, bytes);
 }
 
 Step x_wgmma(World *w, Agent *a, const Ins *i) {
@@ -279,7 +285,7 @@ Step x_wgmma(World *w, Agent *a, const Ins *i) {
     Swizzled am = {0};
     if (!s.a_regs) am = swizzled(pa, s.info->a, s.m, s.k, ir_attr_i(i->op, ATTR_a_trans));
     const Swizzled bm = swizzled(pb, s.info->b, s.k, s.n, ir_attr_i(i->op, ATTR_b_trans));
-    warp_product(a, i, &s, first, (uint32_t)(a->lane0 + first) / 32, &am, &bm);
+    warp_product(w, a, i, &s, first, (uint32_t)(a->lane0 + first) / 32, &am, &bm);
   }
   return SWITCH;
 }

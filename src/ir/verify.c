@@ -86,8 +86,7 @@ static bool check_type(IrVerifier *v, const IrOp *op, const IrType *t) {
                     ir_type_msg(v, t));
     }
   }
-  if (t->layout && v->m->stage != STAGE_laid &&
-      !(t->kind == IR_MEMDESC && v->m->stage == STAGE_lowered))
+  if (t->layout && v->m->stage != STAGE_laid && !(t->kind == IR_MEMDESC && v->m->stage == STAGE_lowered))
     return ir_bad(v, op, "a type has a layout, which this stage does not know");
   if (t->layout && !check_layout(v, op, t)) return false;
   if (t->kind == IR_MEMDESC && t->space == SPACE_global) {

@@ -133,7 +133,8 @@ static void wgmma_rules(V *v, const IrOp *op) {
 static void strip_rules(V *v, const IrOp *op) {
   const IrType *d = in(op, 0), *m = in(op, 1);
   want(v, op,
-       m->rank == 2 && m->shape[0] == 16 && m->shape[1] == 64 && m->stages == 2 * v->m->num_warps && m->layout,
+       m->rank == 2 && m->shape[0] == 16 && m->shape[1] == 64 && m->stages == 2 * v->m->num_warps &&
+           m->layout,
        "the buffer is not two swizzled stages of 16 x 64 elements for each warp");
   want(v, op, d->rank >= 2 && d->dtype == m->dtype && ir_dtypes[m->dtype].bits == 16,
        "the tensor is not of 16-bit elements");

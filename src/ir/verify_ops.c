@@ -300,8 +300,10 @@ static void same_buffer(V *v, const IrOp *op, const IrType *block, const IrType 
   bool same = more >= 0 && block->dtype == m->dtype;
   for (int i = 0; same && i < block->rank; i++) same = block->shape[i] == (i < more ? 1 : m->shape[i - more]);
   if (!same)
-    ir_bad(v, op, "the block is %s and the buffer %s, but shape and dtype must be equal, but for leading axes of size 1",
-           ir_type_msg(v, block), ir_type_msg(v, m));
+    ir_bad(
+        v, op,
+        "the block is %s and the buffer %s, but shape and dtype must be equal, but for leading axes of size 1",
+        ir_type_msg(v, block), ir_type_msg(v, m));
 }
 
 static void desc_rules(V *v, const IrOp *op) {

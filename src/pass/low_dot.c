@@ -267,7 +267,9 @@ void low_strips(Low *l, IrOp *op) {
   IrValue *d = ir_operand(op, 0), *v = ir_operand(op, 1);
   const uint32_t rank = (uint32_t)d->type->rank;
   const IrType *t = ir_type_with_layout( // as a matrix: leading axes have size 1
-      l->ctx, ir_type_with_shape(l->ctx, ir_type_with_layout(l->ctx, v->type, NULL), 2, &v->type->shape[rank - 2]), v->type->layout);
+      l->ctx,
+      ir_type_with_shape(l->ctx, ir_type_with_layout(l->ctx, v->type, NULL), 2, &v->type->shape[rank - 2]),
+      v->type->layout);
   const int64_t groups_m = row_groups(t), groups_n = l->m->num_warps / 4 / groups_m,
                 width = t->shape[1] / groups_n;
   const int32_t strip[2] = {16, 64};
@@ -287,7 +289,8 @@ void low_strips(Low *l, IrOp *op) {
   IrValue *col = low_bin(l, OP_mul, gn, low_i32(l, width)), *from[IR_MAX_RANK];
   for (uint32_t i = 0; i < rank; i++) {
     IrValue *x = low_thread(l, ir_operand(op, 2 + i));
-    if (x->type->dtype == IR_i64) x = ir_cast(&l->b, OP_trunc, x, ir_type_scalar(l->ctx, IR_i32, LEVEL_thread));
+    if (x->type->dtype == IR_i64)
+      x = ir_cast(&l->b, OP_trunc, x, ir_type_scalar(l->ctx, IR_i32, LEVEL_thread));
     from[i] = i + 2 < rank ? x : low_bin(l, OP_add, x, i + 1 == rank ? col : row);
   }
   IrValue **regs = low_regs(l, v);

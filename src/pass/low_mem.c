@@ -459,7 +459,7 @@ LowBuf low_program_buffer(Low *l, IrValue *mem, const IrType *elem) {
   return b;
 }
 
-// Copies of neighbours in the background; places that hold the same copy the same.
+// Copies of neighbours in the background; of the threads that hold the same only one copies.
 static void low_copy(Low *l, IrOp *op) {
   IrValue *mem = ir_operand(op, 0), *p = ir_operand(op, 1), *mask = ir_operand(op, 2);
   const IrType *t = p->type;
@@ -472,6 +472,9 @@ static void low_copy(Low *l, IrOp *op) {
       run_of(t->layout, 0, cols, (uint32_t)bits_log2((uint64_t)lay_neighbours(l->axes, p, mask, d)));
   if (bytes << run.log < 4)
     low_fail(l, op->loc, "a copy to block memory moves at least 4 neighbouring bytes");
+  IrValue *holder = low_holder(l, t->layout);
+  const IrBuilder keep = l->b;
+  if (holder) low_if(l, holder, &l->b);
   for (uint32_t r = 0; r < layout_regs(t->layout); r++) {
     if (r & (copies | run.mask)) continue;
     IrValue *ops[3] = {ir_ptr_add(&l->b, b.ptr, place_of(l, &b, t, r)), ps[r], ms ? ms[r] : NULL};
@@ -479,6 +482,7 @@ static void low_copy(Low *l, IrOp *op) {
     ir_set_attr_i(made, ATTR_bytes, bytes << run.log);
     if (bytes << run.log == 16) ir_set_attr_i(made, ATTR_cache, CACHE_cg);
   }
+  l->b = keep;
   ir_build(&l->b, OP_copy_commit, 0, NULL, 0, NULL, 0);
   vec_push(l->arena, &l->dead, op);
 }

@@ -91,7 +91,7 @@ typedef struct CuAttribute { // CUlaunchAttribute
   } value;
 } CuAttribute;
 enum { CU_LAUNCH_CLUSTER = 4, CU_LAUNCH_EARLY = 6 }; // programmatic stream serialization
-typedef struct CuLaunch { // CUlaunchConfig
+typedef struct CuLaunch {                            // CUlaunchConfig
   unsigned grid[3], block[3], shared_bytes;
   CuStream stream;
   CuAttribute *attributes;

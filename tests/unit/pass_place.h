@@ -43,7 +43,7 @@ static void fill(Memory *m, int i, uint64_t seed) {
   }
 }
 
-static Memory memory_new(Arena *a, const IrFunc *f, uint64_t seed) {
+__attribute__((unused)) static Memory memory_new(Arena *a, const IrFunc *f, uint64_t seed) {
   Memory m = {0};
   for (uint32_t i = 0; i < f->params.len; i++) {
     const IrType *t = f->body->args.data[i]->type;
@@ -57,7 +57,8 @@ static Memory memory_new(Arena *a, const IrFunc *f, uint64_t seed) {
   return m;
 }
 
-static void run(Arena *a, const IrModule *mod, const Case *c, const Memory *m, const char *what) {
+__attribute__((unused)) static void run(Arena *a, const IrModule *mod, const Case *c, const Memory *m,
+                                        const char *what) {
   const IrFunc *f = mod->funcs;
   InterpArg args[MAX_PARAMS];
   InterpMemory mem[MAX_PARAMS];

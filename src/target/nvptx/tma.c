@@ -113,7 +113,8 @@ typedef struct Plan {
 
 static Plan plan_of(Lower *l, const IrOp *op) {
   const IrType *buffer = ir_operand(op, 1)->type;
-  IrType *m = arena_copy(l->arena, buffer, sizeof *buffer); // with the leading axes of size 1 that the buffer leaves out
+  IrType *m = arena_copy(l->arena, buffer,
+                         sizeof *buffer); // with the leading axes of size 1 that the buffer leaves out
   const int more = ir_operand(op, 0)->type->rank - buffer->rank;
   for (int i = 0; i < IR_MAX_RANK - more; i++) m->shape[i + more] = buffer->shape[i];
   for (int i = 0; i < more; i++) m->shape[i] = 1;
@@ -470,7 +471,8 @@ static void lower_strip(Lower *l, const IrOp *op) {
     kinds = nvptx_text(l, "%s,r", kinds);
   }
   if_elected(l, elected,
-             nvptx_text(l, "cp.async.bulk.tensor.%ud.global.shared::cta.tile.bulk_group [$1, {%s}], [$2];", rank, place),
+             nvptx_text(l, "cp.async.bulk.tensor.%ud.global.shared::cta.tile.bulk_group [$1, {%s}], [$2];",
+                        rank, place),
              kinds, args, 2 + rank);
   if_elected(l, elected, "cp.async.bulk.commit_group;", "", NULL, 0);
 }
