@@ -1,5 +1,6 @@
 """Every single-device kernel of the library, in the sizes that GPUs run, compiled for sm_80 and sm_90a and read by ptxas where there is
-one: no spills, and nothing that it complains of. Rows: kernel, warps, stages, signature. SHOW_REGISTERS=1 prints what ptxas counts.
+one: no spills, and nothing that it complains of. What sm_90a has and sm_80 lacks is looked for in the text and, where there is a
+disassembler, in the machine's instructions. Rows: kernel, warps, stages, signature. SHOW_REGISTERS=1 prints what ptxas counts.
 TIMEOUT: 300"""
 import os
 import re
@@ -7,10 +8,13 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from _ditron import KERNELS, case, ditron, finish
+from _ditron import KERNELS, ROOT, case, ditron, finish
 
 PTXAS = os.environ.get("DITRON_PTXAS") or shutil.which("ptxas") or "/usr/local/cuda/bin/ptxas"
 PTXAS = PTXAS if os.access(PTXAS, os.X_OK) else None
+# Triton's package has one.
+NVDISASM = shutil.which("nvdisasm") or next(map(str, ROOT.glob("build/deps/corpus/lib/python3*/site-packages/triton/backends/nvidia/bin/nvdisasm")), None)
+NVDISASM = NVDISASM if NVDISASM and os.access(NVDISASM, os.X_OK) else None
 
 
 def sig(text="", **more):
@@ -106,13 +110,54 @@ ROWS = [
 ]
 # Not here: kernels over several ranks.
 SEVERAL_RANKS = {"collectives.py", "lowlevel.py", "moe.py", "overlap.py", "overlap_raw.py", "tile_order.py"}
+# Of sm_90a: instructions of PTX that a kernel must have; the machine's; most registers of a thread, instructions, and instructions of the
+# loop around its products. The counts have a few percent of room: they are to go down.
+HOPPER = {
+    "matmul.py:matmul_persistent_kernel": ("wgmma.mma_async cp.async.bulk.tensor stmatrix setmaxnreg",
+                                           "HGMMA UTMALDG UTMASTG STSM USETMAXREG", 168, 710, 86),
+    "attention_descriptor.py:attention_descriptor_kernel": ("wgmma.mma_async cp.async.bulk.tensor", "HGMMA UTMALDG UTMASTG", 168, 2700, 435),
+}
+NEWER = "wgmma cp.async.bulk mbarrier stmatrix setmaxnreg griddepcontrol".split()  # than sm_80
+
+
+def loop_of_products(lines):
+    """The instructions of the innermost loop with products of four warps: between a label and a branch back to it."""
+    labels = {line[:-1]: i for i, line in enumerate(lines) if line.endswith(":")}
+    loops = []
+    for i, line in enumerate(lines):
+        back = labels.get((re.search(r"\bBRA[^`]*`\((\S+)\)", line) or [0, ""])[1], i)
+        if back < i and any("HGMMA" in x for x in lines[back:i]):
+            loops.append(lines[back:i + 1])
+    assert loops, "no loop has products of four warps"
+    return [x for x in min(loops, key=len) if not x.endswith(":")]
+
+
+def instructions(kernel, cubin, registers):
+    _, must, most_registers, most, most_in_loop = HOPPER[kernel]
+    text = subprocess.run([NVDISASM, "-c", cubin], capture_output=True, text=True, timeout=100, check=True).stdout
+    lines = [m[1] or m[2] for m in re.finditer(r"^(?:(\.L\w+:)|\s*/\*[0-9a-f]+\*/\s+(.*?);)", text, re.M)]
+    code = [x for x in lines if not x.endswith(":") and not x.startswith("NOP")]
+    names = {re.sub(r"^@!?U?P\w+\s+", "", x).split(".")[0].split()[0] for x in code}
+    assert not set(must.split()) - names, f"has no {set(must.split()) - names}"
+    loop = loop_of_products(lines)
+    if os.environ.get("SHOW_REGISTERS"):
+        print(f"# {kernel}: {registers} registers, {len(code)} instructions, {len(loop)} in the loop", flush=True)
+    assert registers <= most_registers, f"{registers} registers"
+    assert len(code) <= most, f"{len(code)} instructions"
+    assert len(loop) <= most_in_loop, f"{len(loop)} instructions in the loop of products"
+    return loop
 
 
 def assemble(machine, kernel, warps, stages, signature):
     ptx, cubin = Path("k.ptx"), Path("k.cubin")
     ditron("compile", f"{KERNELS}/{kernel}", "--target", machine, "--warps", warps, "--stages", stages, "--sig", signature, "--emit", "asm",
            "-o", ptx)
-    assert f".target {machine}" in ptx.read_text()
+    text = ptx.read_text()
+    assert f".target {machine}" in text
+    if machine == "sm_80":
+        assert not any(x in text for x in NEWER), [x for x in NEWER if x in text]
+    elif kernel in HOPPER:
+        assert all(x in text for x in HOPPER[kernel][0].split()), [x for x in HOPPER[kernel][0].split() if x not in text]
     if not PTXAS:
         return
     p = subprocess.run([PTXAS, f"-arch={machine}", "-v", str(ptx), "-o", str(cubin)], capture_output=True, text=True, timeout=100)
@@ -121,6 +166,10 @@ def assemble(machine, kernel, warps, stages, signature):
     assert not re.search(r"\bC75\d\d\b", said), said
     spills = [int(n) for n in re.findall(r"(\d+) bytes spill", said)]
     assert spills and not any(spills), said
+    if machine == "sm_90a" and kernel in HOPPER and NVDISASM:
+        loop = instructions(kernel, cubin, int(re.search(r"Used (\d+) registers", said)[1]))
+        if "matmul" in kernel:  # descriptors of operands stay in uniform registers
+            assert not any("R2UR" in x for x in loop), "\n".join(loop)
     if os.environ.get("SHOW_REGISTERS"):
         print(f"# {kernel} {machine}", spills, re.search(r"Used \d+ registers.*", said)[0], flush=True)
 
