@@ -429,8 +429,15 @@ CuStatus fake_LaunchKernelEx(const CuLaunch *l, CuFunction f, void **params, voi
                         .stream = l->stream};
   memcpy(g.last.grid, l->grid, sizeof l->grid);
   memcpy(g.last.block, l->block, sizeof l->block);
-  if (l->nattributes == 1 && l->attributes[0].id == CU_LAUNCH_CLUSTER)
-    memcpy(g.last.cluster, l->attributes[0].value.cluster, sizeof g.last.cluster);
+  for (unsigned i = 0; i < l->nattributes; i++) {
+    const CuAttribute *a = &l->attributes[i];
+    if (a->id == CU_LAUNCH_CLUSTER)
+      memcpy(g.last.cluster, a->value.cluster, sizeof g.last.cluster);
+    else if (a->id == 6) // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+      g.last.early = a->value.allowed;
+    else
+      return CU_INVALID_VALUE;
+  }
   g.launches++;
   if (g.kernel) g.dead = g.kernel(&g.last);
   g.last.args = NULL;

@@ -12,6 +12,7 @@ typedef struct FakeLaunch {
   const void *args;
   size_t bytes;
   unsigned grid[3], block[3], shared_bytes, cluster[3]; // cluster 0 0 0: none
+  int early;                                            // may start before what is in front of it has ended
   void *stream;
 } FakeLaunch;
 

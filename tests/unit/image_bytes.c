@@ -49,6 +49,7 @@ static ImageVariant variants[] = {
      .arena_bytes = 1 << 20,
      .wait = IMAGE_WAIT_EXTERNAL,
      .has_waits = true,
+     .early = true,
      .cluster = {1, 2, 3}},
     {.entry = "k_v1",
      .code = 1,
@@ -105,6 +106,7 @@ static void test_round_trip(void **state) {
   assert_string_equal(v->guard_text, "x % 16 == 0");
   assert_null(im->kernels[0].variants[1].guard_text);
   assert_true(v->has_waits);
+  assert_true(v->early && !im->kernels[0].variants[1].early);
   assert_int_equal(v->wait, IMAGE_WAIT_EXTERNAL);
   assert_int_equal(v->args[2].block[1], -1);
   assert_int_equal(v->args[0].divisible, 16);

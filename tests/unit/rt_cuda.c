@@ -505,8 +505,32 @@ static void test_clusters(void **state) {
       "no multiple of its clusters of 2");
   OK(rt_launch(k, g.stream, (uint32_t[3]){4, 1, 1}, a.args, 4, &g.e));
   assert_int_equal(fake()->last.cluster[0], 2);
+  assert_false(fake()->last.early);
   rt_kernel_destroy(k);
   add_down(&g, &a);
+  down(&g);
+}
+
+// A kernel that waits itself for what is in front of it in its stream; the others do not, and say nothing.
+static void test_early(void **state) {
+  (void)state;
+  Gpu g;
+  Add a;
+  RtKernel *k;
+  up(&g);
+  Image *im = ptx_image(&g.arena, ADD_PTX);
+  ImageVariant *v = im->kernels[0].variants;
+  for (int how = 0; how < 4; how++) {
+    v->early = how & 1;
+    v->cluster[0] = how & 2 ? 2 : 1, v->cluster[1] = v->cluster[2] = 1;
+    OK(rt_kernel_load(g.rank, im, "add", &k, &g.e));
+    add_up(&g, &a, 10);
+    OK(rt_launch(k, g.stream, (uint32_t[3]){4, 1, 1}, a.args, 4, &g.e));
+    assert_int_equal(fake()->last.early, how & 1);
+    assert_int_equal(fake()->last.cluster[0], how & 2);
+    rt_kernel_destroy(k);
+    add_down(&g, &a);
+  }
   down(&g);
 }
 
@@ -894,6 +918,7 @@ int main(void) {
       cmocka_unit_test(test_launch_waits_for_nothing),
       cmocka_unit_test(test_what_cannot_be_loaded),
       cmocka_unit_test(test_clusters),
+      cmocka_unit_test(test_early),
       cmocka_unit_test(test_broken_context),
       cmocka_unit_test(test_several_suspects),
       cmocka_unit_test(test_wait_each),
