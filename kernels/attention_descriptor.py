@@ -15,6 +15,9 @@ def attention_descriptor_kernel(q_desc, k_desc, v_desc, out_desc, lse_ptr, scale
     if CAUSAL:
         block = tl.num_programs(0) - 1 - block  # the longest first
     first = block * BLOCK_M
+    tl.assume(first >= 0)
+    tl.assume(first < 1 << 30)
+    tl.assume(seq_k >= 0)
     batch_head = tl.program_id(1)
     kv = batch_head // heads * kv_heads + batch_head % heads // (heads // kv_heads)
     rows = first + tl.arange(0, BLOCK_M)
