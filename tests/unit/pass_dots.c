@@ -182,9 +182,10 @@ static Kernel product_kernel(Text *t) {
               .turns = (int)below(t, 5),
               .more = (int)below(t, 3)};
   const Types *ty = &types[chance(t, 50) ? 0 : below(t, (uint32_t)DT_COUNTOF(types))];
-  k.m = pick(t, 64, 256), k.n = pick(t, 8, 256), k.k = pick(t, 32 / ty->bytes, 128);
+  k.m = 64 << below(t, 3), k.n = 8 << below(t, 6), k.k = pick(t, 32 / ty->bytes, 128);
   const int most = chance(t, 10) ? 64 * 128 * 128 : 64 * 64 * 64; // or it takes long
-  while (k.m * k.n > 128 * 128 || k.m * k.n * k.k > most) *(k.n > 64 ? &k.n : k.k > 32 ? &k.k : &k.m) /= 2;
+  while (k.m * k.n > 128 * 128 || k.m * k.n * k.k > most)
+    *(k.n > 64 ? &k.n : k.k > 32 / ty->bytes ? &k.k : &k.m) /= 2;
   const bool is_int = strcmp(ty->sum, "i32") == 0, descs = chance(t, 65), a_turned = chance(t, 30),
              b_turned = chance(t, 50);
   const bool two = chance(t, 30), loops = chance(t, 60), half = !is_int && chance(t, 60);
@@ -443,7 +444,7 @@ static void one(uint64_t seed, bool show) {
 
 static void test_random_products(void **state) {
   (void)state;
-  seeds_run(one, 120, 12);
+  seeds_run(one, 120, 20); // some 5 s of work
   for (int i = 0; i < SEEN; i++) {
     if (!seen[i] && checked >= 40) fail_msg("no kernel had %s", seen_names[i]);
   }
