@@ -444,7 +444,7 @@ static void one(uint64_t seed, bool show) {
 
 static void test_random_products(void **state) {
   (void)state;
-  seeds_run(one, 120, 20); // some 5 s of work
+  seeds_run(one, 120, 15); // some 5 s of work
   for (int i = 0; i < SEEN; i++) {
     if (!seen[i] && checked >= 40) fail_msg("no kernel had %s", seen_names[i]);
   }
