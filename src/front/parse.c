@@ -587,6 +587,16 @@ static void check_named_place(Conv *c, TSNode ts) {
   }
 }
 
+// In an annotation, at any depth: what Python's grammar has in calls only.
+static bool holds_splat(TSNode ts) {
+  if (!strcmp(ts_node_type(ts), "splat_type")) return true;
+  for (uint32_t i = 0; i < ts_node_named_child_count(ts); i++) {
+    const TSNode kid = ts_node_named_child(ts, i);
+    if (strstr(ts_node_type(kid), "type") && holds_splat(kid)) return true;
+  }
+  return false;
+}
+
 static Node *conv_expr_inner(Conv *c, TSNode ts) {
   const TsKind kind = kind_of(c, ts);
   switch (kind) {
@@ -718,7 +728,7 @@ static Node *conv_expr_inner(Conv *c, TSNode ts) {
   default: break;
   }
   if (!strcmp(ts_node_type(ts), "constrained_type")) not_python(c, ts, "an annotation has one ':'");
-  if (!strcmp(ts_node_type(ts), "splat_type")) not_python(c, ts, "nothing can be unpacked here");
+  if (holds_splat(ts)) not_python(c, ts, "nothing can be unpacked here");
   return node_other(c, ts, arena_printf(c->a, "'%s'", ts_node_type(ts)));
 }
 

@@ -40,7 +40,7 @@ NOT_PYTHON = [
     "'a' = 1", 'x := 1', 'f(k=x := 1)', '(x.y := 1)', 'a < b = c', 'for f(x) in y: pass', 'for 1 in y: pass',
     'with a as f(x): pass', '[x for *x in y]', '[*x for x in y]', '(x for x in *y)', 'import *', 'from a import',
     'f(x for x in y, z)', 'f(a=1, a=2)', 'f(a.b=1)', 'f((a)=1)', 'f(1=2)', 'f(True=1)', 'def g(a, a): pass',
-    'def g(None): pass', 'def g(*): pass', 'def g(a, *): pass', 'def g(*, **k): pass', 'def g(**k, a): pass',
+    'def g(None): pass', 'def g(*): pass', 'def g(a: **b.c): pass', 'def g(a, *): pass', 'def g(*, **k): pass', 'def g(**k, a): pass',
     'def g(*a, *b): pass', 'def g(/, b): pass', 'def g(a=1, b): pass', '@a b\n    def g(): pass', 'global a.b',
     'a.b.c.if', 'a..b', 'a.1', '1.a', 'a = 0777', 'a = 0o8', 'a = 1__0', 'a = 1_', 'a = 0x', 'a = 1e', "a = 'x' b'y'",
     "a = f'{x!z}'", "a = f'{}'", "a = f'{x'", "a = f'{*x}'", "a = ur'x'", 'a <> b', 'not a = b', 'a and b = c',
