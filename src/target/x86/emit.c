@@ -1,7 +1,16 @@
 // emit: the entry of a kernel. void NAME(const void *args, AbiInstance *inst) unpacks the arguments and runs one instance.
 #include "target/x86/x86.h"
 
+#include <llvm-c/Support.h>
+
 #include <llvm-c/Target.h>
+
+// LLVM 22's pass that splits copies against blocked store forwarding takes the unknown size of a masked access for a scalable one and
+// ends the process. It has no other switch than LLVM's command line, which each process may read once.
+static void avoid_broken_pass(void) {
+  static const char *const options[] = {"ditron", "-x86-disable-avoid-SFB"};
+  LLVMParseCommandLineOptions(2, options, "");
+}
 
 static void init(void) {
   LLVMInitializeX86TargetInfo();
@@ -9,6 +18,7 @@ static void init(void) {
   LLVMInitializeX86TargetMC();
   LLVMInitializeX86AsmPrinter();
   LLVMInitializeX86AsmParser(); // inline assembly ends the process without it
+  avoid_broken_pass();
 }
 
 void x86_kernel(Lower *l, const IrFunc *f, ImageVariant *out) {
