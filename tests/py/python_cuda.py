@@ -23,7 +23,8 @@ from ditron.tools.tensor_descriptor import TensorDescriptor  # noqa: E402
 
 class Launch(c.Structure):
     _fields_ = [("entry", c.c_char_p), ("args", c.POINTER(c.c_uint8)), ("bytes", c.c_size_t), ("grid", c.c_uint * 3),
-                ("block", c.c_uint * 3), ("shared_bytes", c.c_uint), ("cluster", c.c_uint * 3), ("stream", c.c_void_p)]
+                ("block", c.c_uint * 3), ("shared_bytes", c.c_uint), ("cluster", c.c_uint * 3), ("early", c.c_int),
+                ("stream", c.c_void_p)]
 
 
 KERNEL = c.CFUNCTYPE(c.c_int, c.POINTER(Launch))
