@@ -194,10 +194,13 @@ typedef struct PlaceNest {
   int depth;                     // innermost level; level 0 is outside all loops
   IrBuilder at[IR_MAX_RANK + 2]; // where code of each level goes
   PlaceElem idx[IR_MAX_RANK];    // the current element
-  IrBuilder out;                 // where writes go
-  IrOp *outer;                   // the outermost loop, NULL: none
-  bool assume;                   // all terms hold here
-  Map terms;                     // IrValue* (mask parts, remainders) that hold in the main loop
+  IrValue
+      *turning[32]; // indices that are one in a vector, but not along a row of several axes that became one
+  uint32_t nturning;
+  IrBuilder out; // where writes go
+  IrOp *outer;   // the outermost loop, NULL: none
+  bool assume;   // all terms hold here
+  Map terms;     // IrValue* (mask parts, remainders) that hold in the main loop
   Map memo, cse, divs;
 } PlaceNest;
 PlaceElem place_eval(PlaceNest *n, IrValue *v, const PlaceElem *idx);
@@ -216,6 +219,7 @@ IrValue *place_to_i64(PlaceNest *n, IrValue *x);
 PlaceElem place_elementwise(PlaceNest *n, const IrOp *op, const PlaceElem *in,
                             uint32_t count); // op on elements
 PlaceElem place_uni(IrValue *v);
+bool place_turns(const PlaceNest *n, PlaceElem e);                                // an index among n->turning
 PlaceElem place_const(PlaceNest *n, int64_t c);                                   // i32
 PlaceElem place_read(PlaceNest *n, PlaceBuf *b, const PlaceElem *idx, int level); // not above level
 void place_write(PlaceNest *n, PlaceBuf *b, const PlaceElem *idx, PlaceElem e);

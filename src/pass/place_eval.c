@@ -396,6 +396,13 @@ static PlaceElem linear(PlaceNest *n, int rank, const int32_t *shape, const Plac
 }
 
 // Axes that cut the elements at the same places correspond; only what lies between is split anew.
+bool place_turns(const PlaceNest *n, PlaceElem e) {
+  for (uint32_t i = 0; i < n->nturning; i++) {
+    if (n->turning[i] == e.v) return true;
+  }
+  return n->nturning == DT_COUNTOF(n->turning);
+}
+
 static void map_reshape(PlaceNest *n, const IrType *from, const IrType *to, const PlaceElem *idx,
                         PlaceElem *out) {
   int i = 0, j = 0;
@@ -418,6 +425,9 @@ static void map_reshape(PlaceNest *n, const IrType *from, const IrType *to, cons
       out[k] = from->shape[k] == 1
                    ? place_const(n, 0)
                    : index_op(n, OP_rem_u, index_op(n, OP_div_u, lin, stride), from->shape[k]);
+      if (from->shape[k] > 1 && (lin.kind != ELEM_UNI || place_turns(n, lin)) && out[k].kind == ELEM_UNI &&
+          n->nturning < DT_COUNTOF(n->turning))
+        n->turning[n->nturning++] = out[k].v;
       stride *= from->shape[k];
     }
   }

@@ -124,16 +124,16 @@ void place_loops_close(PlaceNest *n) {
 }
 
 // ---- terms: parts of masks that are known along a row ----------------------------------------------------------------------------
-static bool moves(PlaceElem e) { return e.kind != ELEM_UNI; }
+static bool moves(const PlaceNest *n, PlaceElem e) { return e.kind != ELEM_UNI || place_turns(n, e); }
 
 // How v changes along the row, at idx. False: not by a constant step, or not known.
-static bool row_step(Place *p, const IrValue *v, const PlaceElem *idx, int64_t *step) {
+static bool row_step(const PlaceNest *n, Place *p, const IrValue *v, const PlaceElem *idx, int64_t *step) {
   *step = 0;
   if (!place_is_tile(v)) return true;
   const PlaceInfo *in = place_info(p, v);
   bool one = false;
   for (int i = 0; i < v->type->rank; i++) {
-    if (!(in->deps >> i & 1) || !moves(idx[i])) continue;
+    if (!(in->deps >> i & 1) || !moves(n, idx[i])) continue;
     if (one || idx[i].kind != ELEM_AFF || in->step[i] == PLACE_STEP_ANY || ir_type_is_float(v->type))
       return false;
     one = true;
@@ -145,7 +145,7 @@ static bool row_step(Place *p, const IrValue *v, const PlaceElem *idx, int64_t *
 static IrValue *at_start(Work *w, IrValue *v, const PlaceElem *idx) {
   PlaceElem at[IR_MAX_RANK];
   if (!place_is_tile(v)) return place_value(w->p, v);
-  for (int i = 0; i < v->type->rank; i++) at[i] = moves(idx[i]) ? place_uni(idx[i].v) : idx[i];
+  for (int i = 0; i < v->type->rank; i++) at[i] = moves(&w->n, idx[i]) ? place_uni(idx[i].v) : idx[i];
   const PlaceElem e = place_eval(&w->n, v, at);
   return e.kind == ELEM_UNI ? e.v : NULL;
 }
@@ -180,7 +180,7 @@ static void leaf(Work *w, IrValue *m, const PlaceElem *idx, bool guards) {
   if (ir_const_int(m, &c)) return;
   const PlaceInfo *in = place_info(p, m);
   bool moving = false;
-  for (int i = 0; i < m->type->rank; i++) moving |= (in->deps >> i & 1) && moves(idx[i]);
+  for (int i = 0; i < m->type->rank; i++) moving |= (in->deps >> i & 1) && moves(&w->n, idx[i]);
   if (!moving) {
     if (!guards) return;
     Term *t = new_term(w, m, idx);
@@ -192,7 +192,7 @@ static void leaf(Work *w, IrValue *m, const PlaceElem *idx, bool guards) {
     return;
   IrValue *a = ir_operand(m->def, 0), *b = ir_operand(m->def, 1);
   IrCmp cmp = (IrCmp)ir_attr_i(m->def, ATTR_cmp);
-  if (!row_step(p, a, idx, &sa) || !row_step(p, b, idx, &sb)) return;
+  if (!row_step(&w->n, p, a, idx, &sa) || !row_step(&w->n, p, b, idx, &sb)) return;
   if (sa == 0 && sb == 1) { // b > a is a < b
     IrValue *x = a;
     a = b;
@@ -242,8 +242,8 @@ static void remainder_term(Work *w, IrValue *v, const PlaceElem *idx) {
   Place *p = w->p;
   IrValue *a = ir_operand(v->def, 0), *b = ir_operand(v->def, 1);
   int64_t sa, sb;
-  if (map_getp(&w->term_of, v) || !row_step(p, a, idx, &sa) || !row_step(p, b, idx, &sb) || sa != 1 ||
-      sb != 0)
+  if (map_getp(&w->term_of, v) || !row_step(&w->n, p, a, idx, &sa) || !row_step(&w->n, p, b, idx, &sb) ||
+      sa != 1 || sb != 0)
     return;
   IrValue *a0 = at_start(w, a, idx), *b0 = at_start(w, b, idx);
   if (!a0 || !b0) return;
@@ -260,7 +260,7 @@ static void divisor_term(Work *w, IrValue *v, const PlaceElem *idx) {
   if (v->type->dtype != IR_f32 || ir_attr_i(v->def, ATTR_exact) || map_getp(&w->term_of, v)) return;
   const PlaceInfo *in = place_info(p, b);
   for (int i = 0; i < b->type->rank; i++) {
-    if ((in->deps >> i & 1) && moves(idx[i])) return;
+    if ((in->deps >> i & 1) && moves(&w->n, idx[i])) return;
   }
   IrValue *b0 = at_start(w, b, idx);
   if (!b0) return;
