@@ -13,6 +13,23 @@ i8, i16, i32, i64, u8, u16, u32, u64, f16, f32, f64 = (np.int8, np.int16, np.int
 rng = np.random.default_rng(38)
 
 
+def masked_rows():
+    """The sum over all of a block reads the rows that its mask names, and no others, however its axes become one."""
+    x = rng.standard_normal((24, 16)).astype(f32)
+    x[19:] = np.nan
+    same("""
+@triton.jit
+def k(x, o, rows):
+    r = tl.program_id(0) * 8 + tl.arange(0, 8)
+    c = tl.arange(0, 16)
+    inside = r < rows
+    block = tl.load(x + r[:, None] * 16 + c[None, :], mask=inside[:, None], other=0.0)
+    weight = tl.where(inside, 2.0, 0.0)
+    tl.store(o + tl.program_id(0), tl.sum(block * weight[:, None]))
+""", dict(x=x, o=np.zeros(3, f32), rows=19), dict(o=np.array([2 * x[8 * i:min(8 * i + 8, 19)].astype(f64).sum() for i in range(3)], f32)),
+         grid=(3,), bound=1e-5)
+
+
 def masked_loads():
     x = np.arange(1, 9, dtype=f32)
     same("""
@@ -730,6 +747,7 @@ def k(x, n, N: tl.constexpr):
 
 
 case("sem 25: a masked-off load touches no address and reads 0 or `other`, cast to the pointee", masked_loads)
+case("sem 25: the rows of a block that its mask leaves out are not read where all of it becomes one number", masked_rows)
 case("sem 26: bool pointers hold bytes; stores cast to the pointee; a scalar pointer takes scalars", stores_cast)
 case("sem 27: scalar atomics happen once a program, return the old value, and compare floats by bits", atomics)
 case("sem 28: a program's loads see its stores, in order", program_order)
