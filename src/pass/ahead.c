@@ -158,14 +158,13 @@ static const Done *predecessor(Ahead *a, const IrOp *loop, const IrOp *dot) {
     const IrValue *end = ir_operand(loop, 0);
     if (end->id >= a->nvalues || pass_axis(a->axes, end)->all_div % step || !pass_axis_nonneg(a->axes, end))
       continue;
-    if (same(ir_operand(d->dot, 0), d->loop, ir_operand(dot, 0), loop)) return d;
+    if (same(ir_result(d->dot, 0), d->loop, ir_result(dot, 0), loop)) return d;
   }
   return NULL;
 }
 
 static void compute_ahead(Ahead *a, IrOp *loop, IrOp *dot) {
   IrBlock *body = loop->regions[0];
-  // the blocks' slices are compared by what they load: the clone in `d->dot` reads at counter + step
   IrValue *init;
   const Done *d = predecessor(a, loop, dot);
   IrBuilder b = ir_builder_before(loop);
