@@ -16,11 +16,11 @@
 #include <string.h>
 
 enum {
-  PRODUCER_WARPS = 4,
+  PRODUCER_WARPS = 4, // registers are given up by four warps at once
   MOST_RINGS = 4,
   MOST_READERS = 16,
   MOST_FEEDS = 2
-}; // registers are given up by four warps at once
+};
 
 typedef struct Ring { // of products that read blocks of the same kinds
   uint32_t nfeeds;
@@ -115,7 +115,8 @@ static bool is_feed(Producer *p, IrOp *load) {
   return !why;
 }
 
-// May a warp that sees none of the program's tiles compute v?
+// May a warp that sees none of the program's tiles compute v? `seen` is one question's, which ends at the first no: what is in it counts
+// as a yes.
 static bool is_scalar_work(Producer *p, const IrValue *v, Map *seen) {
   uint64_t known;
   if (!v || map_get(seen, (uint64_t)(uintptr_t)v, &known)) return true;
@@ -181,10 +182,10 @@ static IrOp *loop_around(const IrOp *op) {
 static void note_product(Producer *p, IrOp *dot) {
   Reader x = {.dot = dot, .loop = loop_around(dot)};
   Ring r = {0};
-  Map seen;
-  map_init(&seen, p->arena);
   PASS_EACH_OP(dot->parent, op) {
     if (op->kind != OP_desc_load || fed_product(op) != dot || !is_feed(p, op)) continue;
+    Map seen;
+    map_init(&seen, p->arena);
     bool scalar = true;
     for (uint32_t i = 1; i < op->noperands; i++) scalar &= is_scalar_work(p, ir_operand(op, i), &seen);
     if (!scalar) {
@@ -271,9 +272,8 @@ static void wait_for(Producer *p, IrBuilder *b, IrValue *bar, IrValue *stage, Ir
   ir_build(b, OP_mbarrier_wait, 3, ops, 1, &token, 0);
 }
 
-static void hand_back(Producer *p, IrBuilder *b, const Ring *r, IrValue *stage) { // by each warp
+static void hand_back(IrBuilder *b, const Ring *r, IrValue *stage) { // by each warp
   IrValue *ops[2] = {r->empty, stage};
-  (void)p;
   ir_set_attr_i(ir_build(b, OP_mbarrier_arrive, 2, ops, 0, NULL, 0), ATTR_each_warp, 1);
 }
 
@@ -284,12 +284,12 @@ static void hand_back_if(Producer *p, IrBuilder *b, const Ring *r,
   for (int i = 0; i < 2; i++) {
     IrBuilder in = ir_builder_at_end(cond->regions[i]);
     in.loc = b->loc;
-    if (i == 0) hand_back(p, &in, r, stage);
+    if (i == 0) hand_back(&in, r, stage);
     ir_yield(&in, 0, NULL);
   }
 }
 
-// One more carried value of a loop: its argument, and what comes out. The body's end is to be given with end_carry.
+// One more carried value of a loop: its argument, and what comes out. The body's yield is to be given its next.
 static IrValue *carry(IrOp *loop, IrValue *init) {
   ir_op_add_operand(loop, init);
   ir_op_add_result(loop, init->type);
@@ -358,9 +358,9 @@ static void after_product(Side *s, IrOp *dot, State *st, IrValue *before) {
   } else if (s->consumer && ir_attr_i(dot, ATTR_until_end)) {
     IrBuilder end = ir_builder_before(ir_terminator(dot->parent));
     end.loc = dot->loc;
-    hand_back(p, &end, r, st->stage[x->ring]);
+    hand_back(&end, r, st->stage[x->ring]);
   } else if (s->consumer) {
-    hand_back(p, &b, r, st->stage[x->ring]);
+    hand_back(&b, r, st->stage[x->ring]);
   }
   advance(p, &b, r, &st->stage[x->ring], &st->phase[x->ring]);
 }
