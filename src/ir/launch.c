@@ -86,10 +86,14 @@ static bool walk_binary(Walk *w, const IrOp *op, int depth) {
   }
 }
 
+IrValue *ir_desc_source(IrValue *desc) {
+  while (desc->def && desc->def->kind == OP_consume) desc = ir_operand(desc->def, 0);
+  return desc;
+}
+
 static bool walk_part(Walk *w, const IrOp *op, int depth) { // of a descriptor
-  const IrValue *d = ir_operand(op, 0);
+  const IrValue *d = ir_desc_source(ir_operand(op, 0));
   const int64_t axis = op->kind == OP_desc_base ? 0 : ir_attr_i(op, ATTR_axis);
-  while (d->def && d->def->kind == OP_consume) d = ir_operand(d->def, 0);
   if (is_param(d)) {
     const IrLaunchKind k = op->kind == OP_desc_base  ? IR_LAUNCH_BASE
                            : op->kind == OP_desc_dim ? IR_LAUNCH_DIM
@@ -176,7 +180,6 @@ static bool part(Arena *a, const IrValue *v, IrLaunchExpr *out, const char *what
 }
 
 bool ir_desc_at_launch(Arena *a, const IrValue *desc, IrLaunchDesc *out, const char **why) {
-  while (desc->def && desc->def->kind == OP_consume) desc = ir_operand(desc->def, 0);
   *out = (IrLaunchDesc){.desc = desc, .rank = desc->type->rank};
   if (desc->type->rank < 1 || desc->type->rank > 5) {
     *why = "it has not 1 to 5 axes";

@@ -31,8 +31,13 @@ typedef struct IrLaunchDesc {
   IrLaunchExpr base, dims[5], strides[5]; // elements
 } IrLaunchDesc;
 
+// The tensor descriptor behind an operand of a descriptor's: a parameter or a make_desc's result, past the waits that it was passed
+// through (OP_consume).
+IrValue *ir_desc_source(IrValue *desc);
+
 // Can a host make this tensor descriptor before the launch? It can where it is a parameter, or made of a pointer parameter (moved by
 // what a host can compute) and of sizes and strides of constants and integer parameters. Else *why names what it depends on.
+// `desc` is a source, as ir_desc_source gives it.
 bool ir_desc_at_launch(Arena *a, const IrValue *desc, IrLaunchDesc *out, const char **why);
 // The same of one integer or pointer.
 bool ir_value_at_launch(Arena *a, const IrValue *v, IrLaunchExpr *out, const char **why);

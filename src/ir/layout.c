@@ -132,27 +132,29 @@ static IrLayout repeated(Maker *m, int rank, int first, int second) {
   return m->l;
 }
 
-// c: register bit 0 columns, lane bits 0-1 columns, bits 2-4 rows, register bit 1 rows; then warps; then registers.
+// A warp's fragment of packed columns: lane bits 0-1 columns, bits 2-4 rows, then a register bit of rows (8).
+static void give_fragment(Maker *m, int r, int c, uint32_t pack_bits) {
+  give(m, PLACE_REG, c, pack_bits);
+  give(m, PLACE_LANE, c, 2);
+  give(m, PLACE_LANE, r, 3);
+  give(m, PLACE_REG, r, 1);
+}
+
+// c: a fragment of two columns; then warps; then registers.
 IrLayout layout_mma_c(int rank, const int32_t *shape, const int32_t *warps) {
   Maker m = maker(rank, shape);
   const int r = rank - 2, c = rank - 1;
-  give(&m, PLACE_REG, c, 1);
-  give(&m, PLACE_LANE, c, 2);
-  give(&m, PLACE_LANE, r, 3);
-  give(&m, PLACE_REG, r, 1);
+  give_fragment(&m, r, c, 1);
   give(&m, PLACE_WARP, c, log2_of(warps[1]));
   give(&m, PLACE_WARP, r, log2_of(warps[0]));
   return repeated(&m, rank, c, r);
 }
 
-// a: packed columns, lane bits 0-1 columns, bits 2-4 rows, then register bits: rows (8), columns (the other half of k).
+// a: a fragment of packed columns, then a register bit of columns (the other half of k).
 IrLayout layout_mma_a(int rank, const int32_t *shape, const int32_t *warps, uint32_t elem_pack) {
   Maker m = maker(rank, shape);
   const int r = rank - 2, c = rank - 1;
-  give(&m, PLACE_REG, c, elem_pack);
-  give(&m, PLACE_LANE, c, 2);
-  give(&m, PLACE_LANE, r, 3);
-  give(&m, PLACE_REG, r, 1);
+  give_fragment(&m, r, c, elem_pack);
   give(&m, PLACE_REG, c, 1);
   for (uint32_t i = 0; i < log2_of(warps[1]); i++) push(&m, PLACE_WARP, 0); // along n: the same rows
   give(&m, PLACE_WARP, r, log2_of(warps[0]));
@@ -187,10 +189,7 @@ IrLayout layout_wgmma_c(int rank, const int32_t *shape, const int32_t *warps) {
   Maker m = maker(rank, shape);
   const int r = rank - 2, c = rank - 1;
   const uint32_t across = log2_of(warps[1]);
-  give(&m, PLACE_REG, c, 1);
-  give(&m, PLACE_LANE, c, 2);
-  give(&m, PLACE_LANE, r, 3);
-  give(&m, PLACE_REG, r, 1);
+  give_fragment(&m, r, c, 1);
   // columns of one group first, so that its registers are neighbours
   give(&m, PLACE_REG, c, m.size[c] - m.used[c] - across);
   give_groups(&m, r, c, warps, true);
@@ -200,10 +199,7 @@ IrLayout layout_wgmma_c(int rank, const int32_t *shape, const int32_t *warps) {
 IrLayout layout_wgmma_a(int rank, const int32_t *shape, const int32_t *warps, uint32_t elem_pack) {
   Maker m = maker(rank, shape);
   const int r = rank - 2, c = rank - 1;
-  give(&m, PLACE_REG, c, elem_pack);
-  give(&m, PLACE_LANE, c, 2);
-  give(&m, PLACE_LANE, r, 3);
-  give(&m, PLACE_REG, r, 1);
+  give_fragment(&m, r, c, elem_pack);
   give(&m, PLACE_REG, c, 1);
   give_groups(&m, r, c, warps, false);
   return repeated(&m, rank, c, r);

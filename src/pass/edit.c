@@ -52,6 +52,14 @@ void pass_clear_marks(IrBlock *b) {
   }
 }
 
+const IrType *pass_as_matrix(IrCtx *ctx, const IrType *t) {
+  if (t->rank < 2) return NULL;
+  for (int i = 0; i < t->rank - 2; i++) {
+    if (t->shape[i] != 1) return NULL;
+  }
+  return ir_type_with_shape(ctx, ir_type_with_layout(ctx, t, NULL), 2, &t->shape[t->rank - 2]);
+}
+
 bool pass_rmw_is_neutral(const IrOp *op) {
   uint64_t c;
   if (op->kind != OP_atomic_rmw || !pass_const(ir_operand(op, 1), &c)) return false;

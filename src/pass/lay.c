@@ -452,26 +452,17 @@ static bool find_meeting(IrOp *op, void *user) {
   return !m->yes;
 }
 
-// A tile whose leading axes have size 1 as the matrix that it is (flat indices are the same); NULL: it is none.
-static const IrType *as_matrix(Lay *l, const IrType *t) {
-  for (int i = 0; i < t->rank - 2; i++) {
-    if (t->shape[i] != 1) return NULL;
-  }
-  return t->rank < 2 ? NULL : ir_type_with_shape(l->ctx, with(l, t, NULL), 2, &t->shape[t->rank - 2]);
-}
-
 // A tile of a product that each warp takes to a tensor in strips of its own rows, in the background (OP_strip_store): its descriptor is
 // the host's to make, and no other access of the function meets it.
 static bool stored_in_strips(void *user, IrOp *op) {
   Lay *l = user;
   if (op->kind != OP_desc_store || !l->wgmma || !l->pass->config->machine->tma) return false;
-  const IrValue *v = ir_operand(op, 1), *d = ir_operand(op, 0);
-  while (d->def && d->def->kind == OP_consume) d = ir_operand(d->def, 0);
+  const IrValue *v = ir_operand(op, 1), *d = ir_desc_source(ir_operand(op, 0));
   int32_t warps[2];
   IrLaunchDesc at;
   const char *why = NULL;
   const int rank = v->type->rank;
-  const IrType *t = as_matrix(l, v->type);
+  const IrType *t = pass_as_matrix(l->ctx, v->type);
   while (v->def && v->def->kind == OP_reshape) v = ir_operand(v->def, 0);
   if (!t || rank > 5 || d->type->rank != rank || ir_dtypes[t->dtype].bits != 16 || !from_product(v, 0) ||
       !group_warps(l, t, warps) || t->shape[1] / warps[1] < 64)
@@ -676,7 +667,7 @@ static void lay_op(Lay *l, IrOp *op) {
     return;
   case OP_dot: lay_dot(l, op); return;
   case OP_desc_store: { // in strips
-    const IrType *t = as_matrix(l, ir_operand(op, 1)->type);
+    const IrType *t = pass_as_matrix(l->ctx, ir_operand(op, 1)->type);
     int32_t warps[2];
     group_warps(l, t, warps);
     layout = layout_wgmma_c(2, t->shape, warps);

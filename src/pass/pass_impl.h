@@ -34,6 +34,8 @@ bool pass_is_plain_load(const IrOp *op); // orders nothing, not volatile
 // Sets op->aux of all ops of b and below to non-NULL where the op, or one inside it, writes memory or orders others.
 bool pass_mark_memory(IrBlock *b);
 void pass_clear_marks(IrBlock *b);
+// A tile whose leading axes have size 1 as the matrix that it is, without layout (flat indices are the same); NULL: it is none.
+const IrType *pass_as_matrix(IrCtx *ctx, const IrType *t);
 bool pass_rmw_is_neutral(const IrOp *op); // an atomic that leaves the word as it is: add 0, and -1, ...
 IrCmp pass_swapped(IrCmp p);              // p(a, b) == swapped(p)(b, a)
 IrCmp pass_inverted(IrCmp p);             // !p(a, b) == inverted(p)(a, b)

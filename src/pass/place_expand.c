@@ -27,7 +27,7 @@ static IrValue *desc_part(IrBuilder *b, IrOpKind k, IrValue *d, int axis, const 
 }
 
 static Desc desc_of(Place *p, IrBuilder *b, IrValue *d, Loc loc) {
-  while (d->def && d->def->kind == OP_consume) d = ir_operand(d->def, 0);
+  d = ir_desc_source(d);
   Desc r = {.rank = d->type->rank};
   if (d->def && d->def->kind == OP_make_desc) {
     r.base = ir_operand(d->def, 0);

@@ -60,21 +60,6 @@ typedef struct Producer {
 } Producer;
 
 // ---- what can be fetched so -----------------------------------------------------------------------------------------------------
-static IrValue *desc_source(const IrOp *load) {
-  IrValue *d = ir_operand(load, 0);
-  while (d->def && d->def->kind == OP_consume) d = ir_operand(d->def, 0);
-  return d;
-}
-
-// A block of a tensor with leading axes of size 1 as the matrix that it is: what takes it by its last two axes. NULL: no such thing.
-static const IrType *as_matrix(Producer *p, const IrType *block) {
-  if (block->rank < 2) return NULL;
-  for (int i = 0; i < block->rank - 2; i++) {
-    if (block->shape[i] != 1) return NULL;
-  }
-  return ir_type_with_shape(p->ctx, block, 2, &block->shape[block->rank - 2]);
-}
-
 static const IrUse *only_use(const IrValue *v, const IrBlock *in) {
   return v->uses && !v->uses->next && v->uses->user->parent == in ? v->uses : NULL;
 }
@@ -96,9 +81,9 @@ static IrOp *fed_product(const IrOp *load) {
 
 static bool is_feed(Producer *p, IrOp *load) {
   if (load->kind != OP_desc_load) return false;
-  const IrType *t = as_matrix(p, load->results[0].type);
+  const IrType *t = pass_as_matrix(p->ctx, load->results[0].type);
   IrOp *dot = fed_product(load), *drops = dropping(load);
-  IrValue *d = desc_source(load);
+  IrValue *d = ir_desc_source(ir_operand(load, 0));
   IrLaunchDesc at;
   const char *why = NULL;
   if (!dot || !lay_takes_groups(p->pass->m, dot))
@@ -193,7 +178,7 @@ static void note_product(Producer *p, IrOp *dot) {
                   "this block is not fetched by a producer warp: its place depends on tiles or memory");
       continue;
     }
-    const IrType *t = as_matrix(p, op->results[0].type);
+    const IrType *t = pass_as_matrix(p->ctx, op->results[0].type);
     x.feed[x.nfeeds++] = op;
     r.block[r.nfeeds++] = t;
     r.bytes += ir_type_elems(t) * ir_dtypes[t->dtype].bytes;

@@ -199,14 +199,8 @@ static bool same_map(const NvptxMap *a, const NvptxMap *b) {
          a->dtype == b->dtype && a->writes == b->writes;
 }
 
-static const IrValue *desc_of(const IrOp *op) {
-  const IrValue *d = ir_operand(op, 0);
-  while (d->def && d->def->kind == OP_consume) d = ir_operand(d->def, 0);
-  return d;
-}
-
 static NvptxMap wanted(const IrOp *op, const Plan *p) {
-  NvptxMap m = {.desc = desc_of(op),
+  NvptxMap m = {.desc = ir_desc_source(ir_operand(op, 0)),
                 .swizzle = p->swizzle,
                 .dtype = map_dtype(op, p->block->dtype),
                 .writes = op->kind != OP_desc_load_async};
