@@ -100,6 +100,30 @@ static void add_plain(Compile *c, IrModule *m, PassConfig config, Image *im) {
   im->nsites = plain->nsites;
 }
 
+static Status compile_once(Compile *c, IrModule *m, const PassConfig *config, Image **out) {
+  const Status s = pass_run(m, compile_passes(c), config);
+  return s == ST_OK ? target_compile(m, &c->target, &c->call->arena, &c->call->diags, out) : s;
+}
+
+// Pointers raised to descriptors take rings of block memory that live as long as the kernel. Where that is too much they stay pointers.
+static Status compile_first(Compile *c, IrModule *kept, PassConfig config, Image **out) {
+  Diags *d = &c->call->diags;
+  bool raised = false;
+  const uint32_t said = d->list.len, errors = d->errors;
+  config.raised = &raised;
+  Status s = compile_once(c, c->module, &config, out);
+  if (s == ST_OK || s == ST_NO_MEMORY || !raised || !kept) return s;
+  uint32_t first = said;
+  while (first < d->list.len && d->list.data[first].level != DIAG_ERROR) first++;
+  const char *why = first < d->list.len ? d->list.data[first].text : "they cannot be compiled";
+  d->list.len = said;
+  d->errors = errors;
+  if (config.explain)
+    diag(d, DIAG_REMARK, LOC_NONE, "nothing is raised to tensor descriptors, since then: %s", why);
+  config.keep_pointers = true;
+  return compile_once(c, ir_module_clone(kept, &c->call->arena), &config, out);
+}
+
 Status compile_back(Compile *c, Image **out) {
   Arena *a = &c->call->arena;
   Diags *d = &c->call->diags;
@@ -111,8 +135,7 @@ Status compile_back(Compile *c, Image **out) {
                        .explain = c->o.explain,
                        .verify = c->call->context->knobs.verify_each};
   IrModule *kept = machine.tma ? ir_module_clone(c->module, a) : NULL;
-  if ((s = pass_run(c->module, compile_passes(c), &config)) != ST_OK) return s;
-  if ((s = target_compile(c->module, &c->target, a, d, out)) != ST_OK) return s;
+  if ((s = compile_first(c, kept, config, out)) != ST_OK) return s;
   if (kept && !always_fits(*out)) add_plain(c, kept, config, *out);
   for (uint32_t k = 0; k < (*out)->nkernels; k++)
     for (uint32_t v = 0; v < (*out)->kernels[k].nvariants; v++)

@@ -232,7 +232,7 @@ const IrOp *lay_product_of(const IrOp *relayout) {
 // Is v made of a product, by a few ops that keep its elements in place?
 static bool from_product(const IrValue *v, int depth) {
   if (!v || !v->def || v->type->kind != IR_TILE || depth > 12) return false;
-  if (v->def->kind == OP_dot) return true;
+  if (v->def->kind == OP_dot || v->def->kind == OP_dot_wait) return true;
   if (v->def->kind == OP_for)
     return from_product(ir_operand(ir_terminator(v->def->regions[0]), v->index), depth + 1);
   if (!(ir_ops[v->def->kind].traits & TRAIT_ELEMENTWISE)) return false;
@@ -624,15 +624,50 @@ static void lay_scan(Lay *l, IrOp *op) {
   for (uint32_t i = 0; i < op->nresults; i++) give(l, op, i, &layout);
 }
 
+// How many bytes that lie beside each other in memory a thread has side by side in `layout`; plain: that of accesses in order.
+static int64_t bytes_together(const IrType *t, const IrLayout *plain, const IrLayout *layout) {
+  const int d = t->rank - 1;
+  const uint32_t cols = (uint32_t)bits_log2((uint64_t)t->shape[d]);
+  uint8_t reg[32];
+  const uint32_t most = layout_run(plain, 0, cols, cols, reg);
+  return (int64_t)ir_dtypes[t->dtype].bytes << layout_run(layout, 0, cols, most, reg);
+}
+
+// A matrix from memory that only meets a product's result (a residual, a bias of both axes) is loaded as that lies, by 4 bytes or more a
+// thread, and moves nowhere.
+static void load_as(Lay *l, IrValue *v, const IrLayout *layout) {
+  IrValue *at = v;
+  while (at->def && at->type->kind == IR_TILE && at->uses && !at->uses->next && at->def->noperands == 1 &&
+         (ir_ops[at->def->kind].traits & TRAIT_ELEMENTWISE))
+    at = ir_operand(at->def, 0);
+  IrOp *load = at->def;
+  if (!load || load->kind != OP_load || at->type->kind != IR_TILE || at->type->rank != 2 || !at->uses ||
+      at->uses->next || !pass_is_plain_load(load) || !at->type->layout ||
+      bytes_together(at->type, at->type->layout, layout) < 4)
+    return;
+  ask_all(l, load, layout);
+  give(l, load, 0, layout);
+  for (; at != v; at = ir_result(at->uses->user, 0)) give(l, at->uses->user, 0, layout);
+}
+
 static void lay_elementwise(Lay *l, IrOp *op) {
   const IrType *t = op->results[0].type;
   if (t->kind != IR_TILE) return;
   const IrLayout *chosen = NULL;
-  for (uint32_t i = 0; i < op->noperands && !chosen; i++) {
+  bool product = false;
+  for (uint32_t i = 0; i < op->noperands; i++) {
     IrValue *v = ir_operand(op, i);
-    if (v && v->type->kind == IR_TILE && !is_cheap(l, v)) chosen = layout_of(l, v);
+    if (!v || v->type->kind != IR_TILE || is_cheap(l, v) || product) continue;
+    product = from_product(v, 0); // what its matrix unit gave it is dearest to move
+    if (product || !chosen) chosen = layout_of(l, v);
   }
   const IrLayout layout = chosen ? *chosen : default_layout(l, t);
+  for (uint32_t i = 0; product && i < op->noperands; i++) {
+    IrValue *v = ir_operand(op, i);
+    if (v && v->type->kind == IR_TILE && v->type->layout && !is_cheap(l, v) &&
+        v->type != with(l, v->type, &layout))
+      load_as(l, v, &layout);
+  }
   ask_all(l, op, &layout);
   for (uint32_t i = 0; i < op->nresults; i++) give(l, op, i, &layout);
 }
@@ -643,6 +678,9 @@ static IrLayout store_layout(Lay *l, const IrOp *op) {
   IrValue *p = ir_operand(op, 0), *v = ir_operand(op, 1);
   const IrLayout plain = memory_layout(l, p);
   if (!v->type->layout || is_cheap(l, v) || layout_move(v->type->layout, &plain) != MOVE_SHARED) return plain;
+  // four lanes with 8 bytes each fill a sector of memory as they are
+  if (v->type->rank == 2 && from_product(v, 0) && bytes_together(v->type, &plain, v->type->layout) >= 8)
+    return *v->type->layout;
   const uint32_t bytes = (uint32_t)ir_dtypes[p->type->dtype].bytes;
   const uint32_t regs = plain.n[PLACE_REG], line = (uint32_t)bits_log2(64u / bytes);
   uint32_t run = 0; // neighbours in a thread: lanes go on where they end

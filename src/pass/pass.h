@@ -32,6 +32,8 @@ typedef struct PassConfig {
   const PassMachine *machine; // NULL: 256-bit vectors, no limit
   Diags *diags;               // errors and remarks; NULL: the module's
   bool verify;                // after each pass (builds with DT_DEBUG always do)
+  bool keep_pointers;         // accesses through pointers stay such where descriptors would do
+  bool *raised;               // set where some became descriptors; NULL: nobody asks
   bool explain;               // collect remarks: what a pass did and why, as DIAG_REMARK
   void (*dump)(void *user, const char *pass, const IrModule *m); // called after each pass; NULL: not
   void *user;

@@ -72,6 +72,12 @@ int lay_mma_shape(const IrOp *dot); // IrMma that computes it, or -1
 // The only product that a relayout feeds as operand a or b on the matrix unit, as it is or transposed; NULL: none such.
 const IrOp *lay_product_of(const IrOp *relayout);
 
+// ---- producer.c
+// May a producer warp be made for f, as far as its ops and the machine go?
+bool pass_producer_takes(Pass *pass, IrFunc *f);
+// Could it follow the control around this product of a loop, and does the loop ask for two stages or more?
+bool pass_producer_reaches(Pass *pass, const IrOp *dot);
+
 #define PASS_EACH_FUNC(p, f) for (IrFunc *f = (p)->m->funcs; f; f = f->next)
 #define PASS_EACH_OP(b, op) for (IrOp *op = (b)->first; op; op = op->next)
 

@@ -13,6 +13,7 @@
 //   fold cse licm dce     what placement left
 //   prefetch              the next row while this one is computed
 //   outline dce           equal loop nests of a large kernel become one function
+//   raise cse dce         (GPUs) pointers to tensor descriptors
 //   ahead cse dce         (GPUs) products that run beside the work on the turn before
 //   producer cse dce      (GPUs) a warp that fetches what products read
 //   lay cse dce           (GPUs) into the laid-out stage
@@ -28,9 +29,10 @@
 static const char *const orders[] = {
     [PASS_INTERP] = TILE "," FACTS,
     [PASS_CPU] = TILE ",contract,dce," FACTS ",place,fold,cse,licm,dce,prefetch,outline,dce",
-    [PASS_LAID] = TILE ",contract,dce," FACTS ",ahead,cse,dce,producer,cse,dce,lay,cse,dce",
-    [PASS_GPU] = TILE ",contract,dce," FACTS
-                      ",ahead,cse,dce,producer,cse,dce,lay,cse,dce,pipe,cse,dce,low,cse,licm,dce,alloc,sync",
+    [PASS_LAID] = TILE ",contract,dce," FACTS ",raise,cse,dce,ahead,cse,dce,producer,cse,dce,lay,cse,dce",
+    [PASS_GPU] = TILE
+    ",contract,dce," FACTS
+    ",raise,cse,dce,ahead,cse,dce,producer,cse,dce,lay,cse,dce,pipe,cse,dce,low,cse,licm,dce,alloc,sync",
 };
 
 const PassInfo pass_infos[] = {

@@ -498,25 +498,49 @@ static void divide(Producer *p) {
   }
 }
 
-Status pass_producer(Pass *pass) {
-  IrModule *m = pass->m;
+// Ops of the function that keep a producer warp away; NULL: none.
+static const char *kept_whole_by(Producer *p) {
+  p->why = NULL;
+  ir_walk(p->f->body, stays_whole, p);
+  return p->why;
+}
+
+static Producer *producer_new(Pass *pass, IrFunc *f) {
+  Producer *p = arena_new(pass->scratch, Producer);
+  *p = (Producer){.pass = pass, .ctx = pass->m->ctx, .arena = pass->scratch, .f = f};
+  p->i32 = ir_type_scalar(p->ctx, IR_i32, LEVEL_program);
+  return p;
+}
+
+static bool takes_module(const Pass *pass) {
+  const IrModule *m = pass->m;
   const PassMachine *machine = pass->config->machine;
-  if (!machine || !machine->tma || !machine->wgmma || m->lanes != 32 || m->num_warps % 4 || m->num_warps > 12)
-    return ST_OK;
-  int kernels = 0;
-  PASS_EACH_FUNC(pass, f) kernels++;
-  if (kernels != 1) return ST_OK;
+  return machine && machine->tma && machine->wgmma && m->lanes == 32 && m->num_warps % 4 == 0 &&
+         m->num_warps <= 12 && m->funcs && !m->funcs->next;
+}
+
+bool pass_producer_takes(Pass *pass, IrFunc *f) {
+  return takes_module(pass) && !kept_whole_by(producer_new(pass, f));
+}
+
+bool pass_producer_reaches(Pass *pass, const IrOp *dot) {
+  Producer *p = producer_new(pass, NULL);
+  const IrOp *loop = dot->parent->owner;
+  const int64_t stages =
+      loop && ir_attr_i(loop, ATTR_stages) ? ir_attr_i(loop, ATTR_stages) : pass->m->num_stages;
+  return stages >= 2 && is_reachable(p, loop);
+}
+
+Status pass_producer(Pass *pass) {
+  if (!takes_module(pass)) return ST_OK;
   PASS_EACH_FUNC(pass, f) {
-    Producer *p = arena_new(pass->scratch, Producer);
-    *p = (Producer){.pass = pass, .ctx = m->ctx, .arena = pass->scratch, .f = f};
-    p->i32 = ir_type_scalar(m->ctx, IR_i32, LEVEL_program);
+    Producer *p = producer_new(pass, f);
     p->axes = pass_axis_run(f, pass->scratch);
     ir_walk(f->body, find_products, p);
     if (!reads_in_loops(p)) continue;
-    ir_walk(f->body, stays_whole, p);
-    if (p->why) {
-      pass_remark(pass, p->readers[0].dot->loc, "this loop has no producer warp: the kernel has '%s'",
-                  p->why);
+    const char *why = kept_whole_by(p);
+    if (why) {
+      pass_remark(pass, p->readers[0].dot->loc, "this loop has no producer warp: the kernel has '%s'", why);
       continue;
     }
     divide(p);
