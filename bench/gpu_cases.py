@@ -31,6 +31,8 @@ def strides(**tensors):
     return {f"stride_{n}": t.stride(axis) for n, (t, axis) in tensors.items()}
 
 
+# per: instances for each of 132 multiprocessors, each taking rows in turn; 0: one instance a row
+ROWS = configs("warps per", (4, 0), (8, 0), (16, 0), (8, 2), (8, 3), (8, 4), (16, 1), (16, 2), (4, 4), (4, 6))
 WARPS = configs("warps", (4,), (8,), (16,))
 
 
@@ -54,7 +56,7 @@ def rows(b, title, m, n, kind, copies=4):
         else:
             want = F.rms_norm(d, (n,), w.double(), 1e-5)
             peer = lambda x: F.rms_norm(x, (n,), w, 1e-5)  # noqa: E731
-    best = b.fastest(title, WARPS, lambda c, i: [(file, name, (m,), dict(values, x_ptr=xs[i], out_ptr=ys[i]))],
+    best = b.fastest(title, ROWS, lambda c, i: [(file, name, (min(m, c["per"] * 132 or m),), dict(values, x_ptr=xs[i], out_ptr=ys[i]))],
                      lambda: b.right(title, ys[0], want, 1e-2), copies, poison(*ys))
     b.race(title, best, {"torch": [lambda x=x: peer(x) for x in xs], "copy": [lambda x=x, y=y: y.copy_(x) for x, y in zip(xs, ys)]},
            4 * m * n / 1e6, "GB/s")
@@ -229,7 +231,8 @@ def scaled(b, title, m, n, k, kind):
         peers = {"torch": [(lambda: torch._int_mm(x, w.T)) if kind == "int8" else
                            (lambda: torch._scaled_mm(x, w.T, sa[:, None], sb[None, :], out_dtype=torch.bfloat16))]}
     want = a64 @ b64
-    rows_ = configs("bm bn bk warps stages", (128, 128, 64, 8, 4), (128, 128, 128, 8, 3), (128, 256, 64, 8, 3), (64, 128, 128, 4, 3))
+    rows_ = configs("bm bn bk warps stages", (128, 128, 64, 8, 4), (128, 128, 128, 8, 3), (128, 128, 128, 4, 4), (128, 256, 64, 8, 3),
+                    (128, 256, 128, 8, 3), (128, 256, 128, 8, 4), (64, 128, 128, 4, 3))
     best = b.fastest(title, tiles(b, rows_),
                      lambda c, i: [("gemm_scaled.py", name, (cdiv(m, c["bm"]) * cdiv(n, c["bn"]),), dict(given, **blocks(c)))],
                      lambda: b.right(title, y, want, 1e-2), 1, poison(y))
@@ -365,8 +368,9 @@ def decode(b, title, batch, heads, kv_heads, seq, dim, page):
                       k_head=dim, heads=heads, kv_heads=kv_heads, GROUP=pow2(heads // kv_heads), PAGE=page, BLOCK_N=c["bn"])),
                 ("decode.py", "decode_combine_kernel", (batch * heads,),
                  dict(sizes, partial_ptr=partial, partial_lse_ptr=partial_lse, out_ptr=y, lse_ptr=lse))]
-    rows_ = configs("bn splits warps stages", (64, 2, 4, 3), (64, 8, 4, 3), (64, 32, 4, 3), (64, 64, 4, 3), (128, 16, 4, 2), (32, 32, 4, 4))
-    best = b.fastest(title, rows_ if b.timed else rows_[1:2], make, lambda: b.right(title, y, want, 2e-2), 1, poison(y, lse))
+    rows_ = configs("bn splits warps stages", (64, 2, 4, 3), (64, 4, 4, 3), (64, 8, 4, 3), (64, 32, 4, 3), (64, 64, 4, 3), (32, 2, 4, 6), (32, 4, 4, 5),
+                    (32, 8, 4, 4), (32, 32, 4, 4))
+    best = b.fastest(title, rows_ if b.timed else rows_[2:3], make, lambda: b.right(title, y, want, 2e-2), 1, poison(y, lse))
     b.race(title, best, {"torch": [lambda: F.scaled_dot_product_attention(q[:, :, None], *flat, enable_gqa=True)]},
            4 * batch * seq * kv_heads * dim / 1e6, "GB/s")
 

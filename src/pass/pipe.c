@@ -8,9 +8,8 @@
 // L is S - 1; S - 2 where the product of an iteration is still in flight in the next (its result is but the next one's c).
 //
 // A load takes part where it orders nothing, meets no write in the loop, feeds only one product, and its addresses can be computed
-// ahead: from the counter, from values that move by the same amount each turn, and from what does not change. What keeps a loop from it is
-// a remark.
-#include "pass/pass_impl.h"
+// ahead (turns.h). What keeps a loop from it is a remark.
+#include "pass/turns.h"
 
 #include <string.h>
 
@@ -38,36 +37,6 @@ typedef struct Loop {
 } Loop;
 
 // ---- what can be copied ahead -------------------------------------------------------------------------------------------------
-// The constant amount that a carried value moves by each turn, as a value from outside the loop; NULL: it does not move so.
-static IrValue *moves_by(const Loop *lp, const IrValue *arg) {
-  const uint32_t i = arg->index - 1;
-  IrValue *next = ir_operand(ir_terminator(lp->body), i);
-  const IrOp *add = next->def;
-  if (!add || add->kind != OP_add || ir_operand(add, 0) != arg) return NULL;
-  IrValue *by = ir_operand(add, 1);
-  // an extension of what does not change, left inside the loop, does not change either
-  const IrValue *from = by;
-  while (from->def && pass_defined_in(from, lp->body) &&
-         (from->def->kind == OP_ext_s || from->def->kind == OP_ext_u || from->def->kind == OP_const)) {
-    if (from->def->kind == OP_const) return by;
-    from = ir_operand(from->def, 0);
-  }
-  return pass_defined_in(from, lp->body) ? NULL : by;
-}
-
-static bool ahead(const Loop *lp, const IrValue *v, int depth) {
-  if (!v || !pass_defined_in(v, lp->body)) return true;
-  if (depth > 40) return false;
-  if (!v->def)
-    return v->block == lp->body && (v->index == 0 || (v->type->kind != IR_TILE && moves_by(lp, v)));
-  const IrOp *op = v->def;
-  if (op->nregions || !(ir_ops[op->kind].traits & TRAIT_PURE)) return false;
-  for (uint32_t i = 0; i < op->noperands; i++) {
-    if (!ahead(lp, ir_operand(op, i), depth + 1)) return false;
-  }
-  return true;
-}
-
 typedef struct Writes {
   const Pipe *p;
   uint64_t roots;
@@ -121,8 +90,13 @@ static const char *why_not(Loop *lp, IrOp *load, IrOp *user, uint64_t written) {
       (written && (own & PASS_ROOT_UNKNOWN)))
     return "the loop writes memory that it may read";
   if (!copy_bytes(lp->p, load)) return "its rows have no aligned neighbours of 4 bytes or more";
-  if (!ahead(lp, ir_operand(load, 0), 0) || !ahead(lp, ir_operand(load, 1), 0))
-    return "its addresses depend on what the iteration computes";
+  for (uint32_t i = 0; i < 2; i++) {
+    if (!turns_known(lp->op, ir_operand(load, i), true))
+      return "its addresses depend on what the iteration computes";
+    const uint64_t read = turns_reads(lp->op, ir_operand(load, i), lp->p->roots);
+    if (written && (read & (written | PASS_ROOT_UNKNOWN | PASS_ROOT_PEER)))
+      return "the loop writes memory that its addresses come from";
+  }
   return NULL;
 }
 
@@ -142,46 +116,6 @@ static void find_feeds(Loop *lp) {
 }
 
 // ---- copies ahead ---------------------------------------------------------------------------------------------------------------
-typedef struct Ahead { // computes values of an iteration that is not the current one
-  Loop *lp;
-  IrBuilder b;
-  IrValue *iv;   // its counter
-  int64_t turns; // from the values below to it
-  bool outside;  // counted from the loop's start, else from the current iteration
-  Map done;
-} Ahead;
-
-static IrValue *there(Ahead *a, IrValue *v);
-
-static IrValue *clone(Ahead *a, IrOp *op) {
-  IrValue **ops = arena_array(a->lp->p->arena, IrValue *, op->noperands + 1);
-  for (uint32_t i = 0; i < op->noperands; i++)
-    ops[i] = ir_operand(op, i) ? there(a, ir_operand(op, i)) : NULL;
-  return pass_like(&a->b, op, op->noperands, ops, op->results[0].type);
-}
-
-static IrValue *times(Ahead *a, IrValue *by) {
-  return a->turns == 1 ? by : ir_binary(&a->b, OP_mul, by, ir_const_i(&a->b, by->type, a->turns));
-}
-
-static IrValue *there(Ahead *a, IrValue *v) {
-  Loop *lp = a->lp;
-  if (!pass_defined_in(v, lp->body)) return v;
-  IrValue *known = map_getp(&a->done, v);
-  if (known) return known;
-  IrValue *r;
-  if (v->def) {
-    r = clone(a, v->def);
-  } else if (v->index == 0) {
-    r = a->iv;
-  } else {
-    IrValue *base = a->outside ? ir_operand(lp->op, 2 + v->index) : v, *by = there(a, moves_by(lp, v));
-    r = a->turns ? ir_binary(&a->b, OP_add, base, times(a, by)) : base;
-  }
-  map_setp(&a->done, v, r);
-  return r;
-}
-
 static IrValue *view_of(const Pipe *p, IrBuilder *b, IrValue *ring, IrValue *stage) {
   const IrType *t = ring->type;
   const IrType *vt = ir_type_with_layout(
@@ -194,29 +128,13 @@ static IrValue *view_of(const Pipe *p, IrBuilder *b, IrValue *ring, IrValue *sta
 // ends before it.
 static void copies(Loop *lp, IrBuilder b, int64_t turns, bool outside, IrValue *stage) {
   Pipe *p = lp->p;
-  Ahead a = {.lp = lp, .b = b, .turns = turns, .outside = outside};
-  map_init(&a.done, p->arena);
-  IrValue *step = ir_operand(lp->op, 2), *from = outside ? ir_operand(lp->op, 0) : lp->body->args.data[0];
-  a.iv = turns ? ir_binary(&a.b, OP_add, from, times(&a, step)) : from;
-  int64_t c = 1;
-  ir_const_int(step, &c);
-  IrValue *in = ir_cmp(&a.b,
-                       c < 0                            ? CMP_sgt
-                       : ir_attr_i(lp->op, ATTR_uns_iv) ? CMP_ult
-                                                        : CMP_slt,
-                       a.iv, ir_operand(lp->op, 1));
+  Turn a = turn_of(lp->op, p->arena, b, turns, outside);
   for (uint32_t i = 0; i < lp->feeds.len; i++) {
     const Feed *f = &lp->feeds.data[i];
     IrValue *ptr = ir_operand(f->load, 0), *mask = ir_operand(f->load, 1);
-    const IrType *mt = ir_type_with_layout(
-        p->ctx,
-        ir_type_with_dtype(p->ctx, ir_type_with_shape(p->ctx, ptr->type, ptr->type->rank, ptr->type->shape),
-                           IR_i1),
-        ptr->type->layout);
     a.b.loc = f->load->loc;
-    IrValue *on = ir_result(ir_build(&a.b, OP_splat, 1, &in, 1, &mt, 0), 0);
-    if (mask) on = ir_binary(&a.b, OP_and, there(&a, mask), on);
-    IrValue *address = there(&a, ptr), *view = view_of(p, &a.b, f->buffer, stage);
+    IrValue *on = turn_mask(&a, ptr->type, mask);
+    IrValue *address = turn_value(&a, ptr), *view = view_of(p, &a.b, f->buffer, stage);
     IrValue *ops[4] = {view, address, on, NULL};
     const IrType *token = ir_type_token(p->ctx);
     ir_build(&a.b, OP_copy_async, 4, ops, 1, &token, 0);

@@ -18,6 +18,7 @@
 //   producer cse dce      (GPUs) a warp that fetches what products read
 //   lay cse dce           (GPUs) into the laid-out stage
 //   pipe cse dce          (GPUs) loads of products ahead of their iteration
+//   fetch cse dce         (GPUs) other loads a turn ahead
 //   low cse licm dce      (GPUs) into the lowered stage
 //   alloc sync            (GPUs) places of block memory, then the barriers that it needs
 #include "pass/pass_impl.h"
@@ -32,7 +33,7 @@ static const char *const orders[] = {
     [PASS_LAID] = TILE ",contract,dce," FACTS ",raise,cse,dce,ahead,cse,dce,producer,cse,dce,lay,cse,dce",
     [PASS_GPU] = TILE
     ",contract,dce," FACTS
-    ",raise,cse,dce,ahead,cse,dce,producer,cse,dce,lay,cse,dce,pipe,cse,dce,low,cse,licm,dce,alloc,sync",
+    ",raise,cse,dce,ahead,cse,dce,producer,cse,dce,lay,cse,dce,pipe,cse,dce,fetch,cse,dce,low,cse,licm,dce,alloc,sync",
 };
 
 const PassInfo pass_infos[] = {

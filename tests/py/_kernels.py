@@ -1,4 +1,4 @@
-"""Kernels written inside a test: the source of a function as a file of its own, run on the interpreter and on the CPU."""
+"""Kernels written inside a test: the source of a function as a file of its own, run on the interpreter, on the CPU and, where asked for, in the stages of a GPU."""
 import re
 import tempfile
 from pathlib import Path
@@ -15,7 +15,7 @@ from triton_dist.language.extra import libshmem_device, language_extra
 from triton_dist.language.extra.language_extra import tid, __syncthreads, ld, st
 
 """
-MODES = {"interp": ["--interp"], "cpu": []}
+MODES = {"interp": ["--interp"], "cpu": [], "laid": ["--stage", "laid", "--check"], "lowered": ["--stage", "lowered", "--check"]}
 
 
 def run(source, values, outs, grid=(1,), modes=("interp", "cpu"), **kw):

@@ -76,25 +76,18 @@ static V joined_halves(Lower *l, V x, V y) {
 
 // ---- functions -----------------------------------------------------------------------------------
 static V cf(V like, double v) { return lower_cf(LLVMTypeOf(like), v); }
-static V ex2(Lower *l, V x) {
-  const T t = l->f32;
-  return lower_intrinsic(l, "llvm.nvvm.ex2.approx", &t, 1, &x, 1);
-}
 // The program's own exp2: below 2^-126 it may be 0. Keeping subnormals costs three more instructions each, which no softmax wants.
 static V ex2_flushing(Lower *l, V x) {
   return nvptx_asm(l, l->f32, "ex2.approx.ftz.f32 $0, $1;", "=f,f", &x, 1, ASM_PURE);
 }
-// e^x as 2^t times what the rounding of t = x log2(e) lost. Clamped so that the loss is finite; a NaN stays.
+// e^x as 2^t times what the rounding of t = x log2(e) lost; below 2^-126 it may be 0. Clamped so that the loss is finite; a NaN stays.
 static V exp_f32(Lower *l, V x) {
   x = lower_sel(l, lower_fcmp(l, LLVMRealOLT, x, cf(x, -105)), cf(x, -105), x);
   x = lower_sel(l, lower_fcmp(l, LLVMRealOGT, x, cf(x, 89)), cf(x, 89), x);
   const V c = cf(x, 0x1.715476p+0), t = lower_fmul(l, x, c);
   V lost = lower_fma(l, x, c, LLVMBuildFNeg(l->b, t, ""));
   lost = lower_fma(l, x, cf(x, 0x1.4ae0cp-26), lost);
-  const V y = ex2(l, t);
-  const V r = lower_fma(l, y, lower_fmul(l, lost, cf(x, 0x1.62e43p-1)), y);
-  const V inf = cf(x, __builtin_inf()); // whose multiples are no correction
-  return lower_sel(l, lower_fcmp(l, LLVMRealOEQ, y, inf), inf, r);
+  return lower_fmul(l, ex2_flushing(l, t), lower_fma(l, lost, cf(x, 0x1.62e43p-1), cf(x, 1)));
 }
 V nvptx_math(Lower *l, IrMath fn, V x, V y) {
   (void)y;
