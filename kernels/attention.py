@@ -7,7 +7,7 @@ import triton.language as tl
 def attention_kernel(q_ptr, k_ptr, v_ptr, out_ptr, lse_ptr, scale, seq_q, seq_k, heads, kv_heads, HEAD_DIM: tl.constexpr,
                      BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, CAUSAL: tl.constexpr):
     """out = softmax(q k^T * scale) v for q, out [batch, heads, seq_q, HEAD_DIM] and k, v [batch, kv_heads, seq_k, HEAD_DIM],
-    contiguous; lse [batch, heads, seq_q] f32 is the natural log of the row sums. CAUSAL: query i sees keys 0..i.
+    contiguous; lse [batch, heads, seq_q] f32 is the natural log of the row sums; scale > 0. CAUSAL: query i sees keys 0..i.
     Grid: (cdiv(seq_q, BLOCK_M), batch * heads)."""
     block_m = tl.program_id(0)
     batch_head = tl.program_id(1).to(tl.int64)
@@ -32,16 +32,16 @@ def attention_kernel(q_ptr, k_ptr, v_ptr, out_ptr, lse_ptr, scale, seq_q, seq_k,
         cols = start + tl.arange(0, BLOCK_N)
         col_ok = cols[None, :] < seq_k
         k = tl.load(k_base + cols[:, None] * HEAD_DIM + dims[None, :], mask=cols[:, None] < seq_k, other=0.0)
-        scores = tl.dot(q, tl.trans(k), input_precision="ieee") * (scale * log2e)
+        scores = tl.dot(q, tl.trans(k), input_precision="ieee")
         if CAUSAL:
             visible = col_ok & (rows[:, None] >= cols[None, :])
         else:
             visible = col_ok & row_ok
         scores = tl.where(visible, scores, float("-inf"))
-        new_max = tl.maximum(row_max, tl.max(scores, axis=1))
+        new_max = tl.maximum(row_max, tl.max(scores, axis=1) * (scale * log2e))
         # A row that sees no key yet keeps -inf; exp2 of -inf - 0 is 0, never NaN.
         safe_max = tl.where(new_max == float("-inf"), 0.0, new_max)
-        p = tl.exp2(scores - safe_max[:, None])
+        p = tl.exp2(scores * (scale * log2e) - safe_max[:, None])
         alpha = tl.exp2(row_max - safe_max)
         row_sum = row_sum * alpha + tl.sum(p, axis=1)
         acc = acc * alpha[:, None]

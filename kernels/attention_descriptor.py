@@ -9,8 +9,8 @@ import triton.language as tl
 @triton.jit
 def attention_descriptor_kernel(q_desc, k_desc, v_desc, out_desc, lse_ptr, scale, seq_q, seq_k, heads, kv_heads,
                                 HEAD_DIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, CAUSAL: tl.constexpr):
-    """out = softmax(q k^T * scale) v; lse f32[batch * heads, seq_q]: the natural log of the row sums. CAUSAL: query i sees keys
-    0 .. i. Blocks that every query of the instance sees come first, without a mask. Grid: (cdiv(seq_q, BLOCK_M), batch * heads)."""
+    """out = softmax(q k^T * scale) v; lse f32[batch * heads, seq_q]: the natural log of the row sums; scale > 0. CAUSAL: query i
+    sees keys 0 .. i. Blocks that every query of the instance sees come first, without a mask. Grid: (cdiv(seq_q, BLOCK_M), batch * heads)."""
     block = tl.program_id(0)
     if CAUSAL:
         block = tl.num_programs(0) - 1 - block  # the longest first
@@ -33,9 +33,9 @@ def attention_descriptor_kernel(q_desc, k_desc, v_desc, out_desc, lse_ptr, scale
         end = min(first + BLOCK_M, seq_k)
     for start in range(0, full, BLOCK_N):
         k = k_desc.load([kv, start, 0]).reshape(BLOCK_N, HEAD_DIM)
-        scores = tl.dot(q, k.T, input_precision="ieee") * (scale * log2e)
-        new_max = tl.maximum(row_max, tl.max(scores, axis=1))
-        p = tl.exp2(scores - new_max[:, None])
+        scores = tl.dot(q, k.T, input_precision="ieee")
+        new_max = tl.maximum(row_max, tl.max(scores, axis=1) * (scale * log2e))
+        p = tl.exp2(scores * (scale * log2e) - new_max[:, None])
         alpha = tl.exp2(row_max - new_max)
         row_sum = row_sum * alpha + tl.sum(p, axis=1)
         v = v_desc.load([kv, start, 0]).reshape(BLOCK_N, HEAD_DIM)
@@ -44,14 +44,14 @@ def attention_descriptor_kernel(q_desc, k_desc, v_desc, out_desc, lse_ptr, scale
     for start in range(full, end, BLOCK_N):
         cols = start + tl.arange(0, BLOCK_N)
         k = k_desc.load([kv, start, 0]).reshape(BLOCK_N, HEAD_DIM)
-        scores = tl.dot(q, k.T, input_precision="ieee") * (scale * log2e)
+        scores = tl.dot(q, k.T, input_precision="ieee")
         visible = cols[None, :] < seq_k
         if CAUSAL:
             visible = visible & (cols[None, :] <= rows[:, None])
         scores = tl.where(visible, scores, float("-inf"))
-        new_max = tl.maximum(row_max, tl.max(scores, axis=1))
+        new_max = tl.maximum(row_max, tl.max(scores, axis=1) * (scale * log2e))
         # Each query sees key 0, which comes first: no maximum stays at -inf.
-        p = tl.exp2(scores - new_max[:, None])
+        p = tl.exp2(scores * (scale * log2e) - new_max[:, None])
         alpha = tl.exp2(row_max - new_max)
         row_sum = row_sum * alpha + tl.sum(p, axis=1)
         v = v_desc.load([kv, start, 0]).reshape(BLOCK_N, HEAD_DIM)

@@ -3,7 +3,7 @@
 Dense: q, out [batch, heads, seq_q, D], k, v [batch, kv_heads, seq_k, D] by strides, so [batch, seq, heads, D] does as well; cu_q_ptr
 and cu_k_ptr are None. Packed: q, out [rows, heads, D], k, v [rows, kv_heads, D]; sequence b owns rows cu_q[b] to cu_q[b + 1] of q and
 cu_k[b] to cu_k[b + 1] of k; batch strides are not used, seq_q is the longest query. q and out share strides, k and v do.
-CAUSAL: the last query sees the last key: query i of a sequence sees keys 0 .. i + len_k - len_q.
+scale > 0. CAUSAL: the last query sees the last key: query i of a sequence sees keys 0 .. i + len_k - len_q.
 
 Keys that a whole block of queries sees need no mask; the loop over them comes first, the one over the diagonal after it.
 """
@@ -42,16 +42,16 @@ def attend(q, acc, row_sum, row_max, k_ptr, v_ptr, rows, begin, end, len_k, shif
             k = tl.load(k_ptr + at + block, mask=cols[:, None] < len_k, other=0.0)
         else:
             k = tl.load(k_ptr + at + block)
-        scores = tl.dot(q, tl.trans(k), input_precision="ieee") * scale
+        scores = tl.dot(q, tl.trans(k), input_precision="ieee")
         if MASKED:
             visible = cols[None, :] < len_k
             if CAUSAL:
                 visible = visible & (cols[None, :] <= rows[:, None] + shift)
             scores = tl.where(visible, scores, float("-inf"))
-        new_max = tl.maximum(row_max, tl.max(scores, axis=1))
+        new_max = tl.maximum(row_max, tl.max(scores, axis=1) * scale)
         # A row that sees no key yet keeps -inf; exp2 of -inf - 0 is 0, never NaN.
         safe_max = tl.where(new_max == float("-inf"), 0.0, new_max) if MASKED else new_max
-        p = tl.exp2(scores - safe_max[:, None])
+        p = tl.exp2(scores * scale - safe_max[:, None])
         alpha = tl.exp2(row_max - safe_max)
         row_sum = row_sum * alpha + tl.sum(p, axis=1)
         acc = acc * alpha[:, None]

@@ -212,6 +212,16 @@ IrOp *pass_narrow(IrOp *op, const bool *keep_result, const bool *keep_arg, Arena
   return made;
 }
 
+IrOp *pass_first_user(const IrValue *v) {
+  IrOp *op = v->def ? v->def->next : v->block->first;
+  for (; op; op = op->next) {
+    for (uint32_t i = 0; i < op->noperands; i++) {
+      if (ir_operand(op, i) == v) return op;
+    }
+  }
+  return NULL;
+}
+
 void pass_async_fence(IrBuilder *b) {
   IrOp *fence = ir_build(b, OP_fence, 0, NULL, 0, NULL, 0);
   ir_set_attr_i(fence, ATTR_proxy, PROXY_async);

@@ -151,6 +151,14 @@ static bool only_renames(IrOpKind k) {
   return k == OP_trans || k == OP_broadcast || k == OP_expand_dims || k == OP_reshape;
 }
 
+// A sign changed, a number widened: done again in another layout it moves no more than its operand, which may be a row or less.
+static bool follows_operand(const IrOp *op) {
+  if (op->noperands != 1 || op->nresults != 1 || op->nregions ||
+      !(ir_ops[op->kind].traits & TRAIT_ELEMENTWISE) || op->kind == OP_math || op->kind == OP_inline_asm)
+    return false;
+  return pass_elem_bits(ir_operand(op, 0)->type) <= pass_elem_bits(op->results[0].type);
+}
+
 static IrValue *in_layout(Lay *l, IrValue *v, const IrLayout *layout) {
   if (!v || v->type->kind != IR_TILE) return v;
   const IrType *t = with(l, v->type, layout);
@@ -173,7 +181,8 @@ static IrValue *in_layout(Lay *l, IrValue *v, const IrLayout *layout) {
     b.loc = op->loc;
     made = pass_like(&b, op, op->noperands, ops, t)->def;
     map_set(&l->cheap, (uint64_t)(uintptr_t)ir_result(made, 0), 1);
-  } else if (v->def && only_renames(v->def->kind)) { // it costs nothing: what it turns or repeats moves
+  } else if (v->def &&
+             (only_renames(v->def->kind) || follows_operand(v->def))) { // what it turns or repeats moves
     const IrLayout inner = operand_layout(v->def, layout);
     IrValue *turned = in_layout(l, ir_operand(v->def, 0), &inner);
     b.loc = v->def->loc;
@@ -364,13 +373,21 @@ static IrValue *memory_operand(Lay *l, IrOp *dot, IrValue *v, bool any_order, bo
   return in_buffer(l, ir_result(trans, 0), dot);
 }
 
-// Where the work of a block is done: before its last arrivals at barriers.
-static IrBuilder block_end(IrBlock *b) {
-  IrOp *at = ir_terminator(b);
-  while (at->prev && at->prev->kind == OP_mbarrier_arrive) at = at->prev;
-  IrBuilder r = ir_builder_before(at);
-  r.loc = at->loc;
-  return r;
+// Where a product that stays in flight until its result is used is waited for, and how many later ones may still be in flight then.
+static IrBuilder before_use(const Lay *l, IrOp *dot, int64_t *pending) {
+  IrOp *user = pass_first_user(ir_result(dot, 0));
+  if (!user) user = ir_terminator(dot->parent);
+  while (user == ir_terminator(dot->parent) ||
+         user->kind == OP_mbarrier_arrive) { // what it reads is handed back behind it
+    if (!user->prev || user->prev->kind != OP_mbarrier_arrive) break;
+    user = user->prev;
+  }
+  for (const IrOp *op = dot->next; op != user; op = op->next) {
+    *pending += op->kind == OP_dot_async || (op->kind == OP_dot && wgmma_shape(l, op) >= 0);
+  }
+  IrBuilder b = ir_builder_before(user);
+  b.loc = dot->loc;
+  return b;
 }
 
 static void lay_wgmma(Lay *l, IrOp *op, int which) {
@@ -400,8 +417,10 @@ static void lay_wgmma(Lay *l, IrOp *op, int which) {
   if (a_trans) ir_set_attr_i(dot, ATTR_a_trans, 1);
   if (b_trans) ir_set_attr_i(dot, ATTR_b_trans, 1);
   IrValue *flying = ir_result(dot, 0);
-  if (ir_attr_i(op, ATTR_until_end)) at = block_end(op->parent);
+  int64_t pending = 0;
+  if (ir_attr_i(op, ATTR_until_use)) at = before_use(l, op, &pending);
   IrOp *wait = ir_build(&at, OP_dot_wait, 1, &flying, 1, &rt, 0);
+  if (pending) ir_set_attr_i(wait, ATTR_pending, pending);
   ir_replace_uses(ir_result(op, 0), ir_result(wait, 0));
   ir_erase(op);
 }

@@ -368,20 +368,48 @@ static bool has_tiles(const IrOp *op) {
 typedef Vec(IrValue *) Values;
 typedef Vec(const IrType *) Types;
 
+// How many elements of a tile share a word where control carries it: 1, 2 or 4. As words they stay in registers as packs for products want
+// them.
+static uint32_t carried_together(const IrType *t) {
+  const uint32_t e =
+      ir_type_is_ptr(t) || ir_dtypes[t->dtype].bits < 8 ? 1 : 4u / (uint32_t)ir_dtypes[t->dtype].bytes;
+  return e > 1 && layout_regs(t->layout) >= e ? e : 1;
+}
+
+// Registers of a carried tile from those that carry it.
+static void unpack(Low *l, const IrType *t, IrValue *const *words, IrValue **regs) {
+  const uint32_t e = carried_together(t), n = layout_regs(t->layout);
+  const IrType *bits = ir_type_scalar(l->ctx, e == 2 ? IR_i16 : IR_i8, LEVEL_thread), *elem = low_elem(l, t);
+  for (uint32_t r = 0; r < n; r++) {
+    if (e == 1) {
+      regs[r] = words[r];
+      continue;
+    }
+    IrValue *x = words[r / e];
+    if (r % e) x = low_bin(l, OP_shr_u, x, low_i32(l, r % e * 32 / e));
+    x = ir_cast(&l->b, OP_trunc, x, bits);
+    regs[r] = elem == bits ? x : ir_cast(&l->b, OP_bitcast, x, elem);
+  }
+}
+
 // v, or all its registers.
 static void expand(Low *l, Values *to, IrValue *v) {
   if (!v || v->type->kind != IR_TILE) {
     vec_push(l->arena, to, v);
     return;
   }
-  IrValue **r = low_regs(l, v);
-  for (uint32_t i = 0; i < layout_regs(low_layout(v)); i++) vec_push(l->arena, to, low_thread(l, r[i]));
+  const uint32_t n = layout_regs(low_layout(v)), e = carried_together(v->type);
+  IrValue **r = low_regs(l, v), **words = arena_array(l->arena, IrValue *, n);
+  for (uint32_t i = 0; i < n; i++) words[i] = low_thread(l, r[i]);
+  if (e > 1) low_words(l, arena_copy(l->arena, words, n * sizeof *words), 0, n / e, v->type->dtype, words);
+  for (uint32_t i = 0; i < n / e; i++) vec_push(l->arena, to, words[i]);
 }
 
 static void expand_type(Low *l, Types *to, const IrType *t) {
-  const uint32_t n = t->kind == IR_TILE ? layout_regs(t->layout) : 1;
-  const IrType *x = t->kind == IR_TILE ? low_elem(l, t) : t;
-  for (uint32_t i = 0; i < n; i++) vec_push(l->arena, to, x);
+  const uint32_t e = t->kind == IR_TILE ? carried_together(t) : 1,
+                 n = t->kind == IR_TILE ? layout_regs(t->layout) : 1;
+  const IrType *x = t->kind != IR_TILE ? t : e > 1 ? i32_thread(l) : low_elem(l, t);
+  for (uint32_t i = 0; i < n / e; i++) vec_push(l->arena, to, x);
 }
 
 // Moves a region's body into another, arguments expanded, and lowers it there.
@@ -392,12 +420,23 @@ static void move_body(Low *l, IrBlock *from, IrBlock *to) {
       ir_replace_uses(old, ir_block_arg(to, old->type, old->name));
       continue;
     }
+    const uint32_t e = carried_together(old->type), n = layout_regs(low_layout(old));
     IrValue **regs = low_new_regs(l, low_layout(old));
-    for (uint32_t r = 0; r < layout_regs(low_layout(old)); r++)
-      regs[r] = ir_block_arg(to, low_elem(l, old->type), NULL);
+    for (uint32_t r = 0; r < n / e; r++)
+      regs[r] = ir_block_arg(to, e > 1 ? i32_thread(l) : low_elem(l, old->type), NULL);
     low_set_regs(l, old, regs);
   }
   while (from->first) ir_move_to_end(from->first, to);
+  const Loc loc = l->b.loc;
+  l->b = ir_builder_before(to->first);
+  l->b.loc = loc;
+  for (uint32_t i = 0; i < from->args.len; i++) {
+    IrValue *old = from->args.data[i], **words = old->type->kind == IR_TILE ? low_regs(l, old) : NULL;
+    if (!words || carried_together(old->type) == 1) continue;
+    IrValue **regs = low_new_regs(l, low_layout(old));
+    unpack(l, old->type, words, regs);
+    low_set_regs(l, old, regs);
+  }
   low_block(l, to);
   IrOp *end = ir_terminator(to);
   if (!has_tiles(end)) return;
@@ -438,8 +477,12 @@ static void low_control(Low *l, IrOp *op) {
       ir_replace_uses(old, ir_result(made, at++));
       continue;
     }
-    IrValue **regs = low_new_regs(l, low_layout(old));
-    for (uint32_t k = 0; k < layout_regs(low_layout(old)); k++) regs[k] = ir_result(made, at++);
+    const uint32_t n = layout_regs(low_layout(old)) / carried_together(old->type);
+    IrValue **words = low_new_regs(l, low_layout(old)), **regs = low_new_regs(l, low_layout(old));
+    for (uint32_t k = 0; k < n; k++) words[k] = ir_result(made, at++);
+    l->b = ir_builder_after(made);
+    l->b.loc = made->loc;
+    unpack(l, old->type, words, regs);
     low_set_regs(l, old, regs);
   }
 }

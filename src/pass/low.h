@@ -109,6 +109,8 @@ void low_reduce(Low *l, IrOp *op);
 void low_scan(Low *l, IrOp *op);
 void low_dot(Low *l, IrOp *op);
 void low_dot_async(Low *l, IrOp *op);
+// `count` registers from register `first` on, as i32: small elements share a word, the first lowest.
+void low_words(Low *l, IrValue *const *regs, uint32_t first, uint32_t count, IrDtype d, IrValue **out);
 void low_dot_wait(Low *l, IrOp *op);
 void low_strips(Low *l, IrOp *op); // desc_store of a product's tile
 // The block memory of a memdesc, a stage of a ring too; for elements of `elem`.

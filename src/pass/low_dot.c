@@ -6,8 +6,7 @@
 
 #include <string.h>
 
-// `count` registers of a fragment from register `first` on, as i32: small elements are packed.
-static void fragment(Low *l, IrValue *const *regs, uint32_t first, uint32_t count, IrDtype d, IrValue **out) {
+void low_words(Low *l, IrValue *const *regs, uint32_t first, uint32_t count, IrDtype d, IrValue **out) {
   const IrType *i32 = ir_type_scalar(l->ctx, IR_i32, LEVEL_thread);
   const uint32_t e = 4u / ir_dtypes[d].bytes;
   const IrType *bits = ir_type_scalar(l->ctx, e == 2 ? IR_i16 : IR_i8, LEVEL_thread);
@@ -72,12 +71,12 @@ static void on_matrix_unit(Low *l, IrOp *op, int which) {
       IrValue **af = map_getp(&packs, &a[at]), **bf = map_getp(&packs, &b[bt]);
       if (!af) {
         af = arena_array(l->arena, IrValue *, s->as);
-        fragment(l, a, at, s->as, s->a, af);
+        low_words(l, a, at, s->as, s->a, af);
         map_setp(&packs, &a[at], af);
       }
       if (!bf) {
         bf = arena_array(l->arena, IrValue *, s->bs);
-        fragment(l, b, bt, s->bs, s->b, bf);
+        low_words(l, b, bt, s->bs, s->b, bf);
         map_setp(&packs, &b[bt], bf);
       }
       IrValue *ops[16];
@@ -184,7 +183,7 @@ static uint32_t group_fragments(Low *l, const IrOp *op, IrValue *v, int k, int g
   uint32_t n = 0;
   for (int64_t row = 0; row < t->shape[0]; row += 64 * groups_m) {
     for (int64_t col = 0; col < t->shape[1]; col += k, n += 4)
-      fragment(l, regs, find(l, op, v, row, col), 4, t->dtype, out + n);
+      low_words(l, regs, find(l, op, v, row, col), 4, t->dtype, out + n);
   }
   return n;
 }
@@ -301,7 +300,7 @@ void low_strips(Low *l, IrOp *op) {
       memcpy(ops + 2, from, rank * sizeof *ops);
       ops[rank] = low_bin(l, OP_add, from[rank - 2], low_i32(l, block * 64 * groups_m));
       ops[rank + 1] = low_bin(l, OP_add, from[rank - 1], low_i32(l, c));
-      fragment(l, regs, (uint32_t)(block * width / 2 + c / 2), 16, t->dtype, ops + 2 + rank);
+      low_words(l, regs, (uint32_t)(block * width / 2 + c / 2), 16, t->dtype, ops + 2 + rank);
       IrOp *put = ir_build(&l->b, OP_strip_store, 2 + rank + 16, ops, 0, NULL, 0);
       ir_set_attr_i(put, ATTR_strip, n);
     }

@@ -42,6 +42,7 @@ IrCmp pass_inverted(IrCmp p);             // !p(a, b) == inverted(p)(a, b)
 IrValue *pass_like(IrBuilder *b, const IrOp *op, uint32_t n, IrValue *const *operands,
                    const IrType *result); // op's kind and attributes
 void pass_async_fence(IrBuilder *b);      // what is written to block memory before is seen by the async proxy
+IrOp *pass_first_user(const IrValue *v);  // in v's block, not in regions below; NULL: none
 // Iterations of a `for` whose bounds and step are known; -1 where they are not, or where it would never end.
 int64_t pass_trip_count(const IrOp *op);
 

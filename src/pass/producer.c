@@ -340,10 +340,12 @@ static void after_product(Side *s, IrOp *dot, State *st, IrValue *before) {
   if (s->consumer && x->late) {
     ir_set_attr_i(dot, ATTR_late, 1);
     hand_back_if(p, &b, r, before);
-  } else if (s->consumer && ir_attr_i(dot, ATTR_until_end)) {
-    IrBuilder end = ir_builder_before(ir_terminator(dot->parent));
-    end.loc = dot->loc;
-    hand_back(&end, r, st->stage[x->ring]);
+  } else if (s->consumer && ir_attr_i(dot, ATTR_until_use)) {
+    IrOp *user = pass_first_user(ir_result(dot, 0));
+    IrOp *end = ir_terminator(dot->parent);
+    IrBuilder used = user && user != end ? ir_builder_after(user) : ir_builder_before(end);
+    used.loc = dot->loc;
+    hand_back(&used, r, st->stage[x->ring]);
   } else if (s->consumer) {
     hand_back(&b, r, st->stage[x->ring]);
   }

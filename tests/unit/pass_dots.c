@@ -361,10 +361,10 @@ static void launch(Arena *a, const IrModule *mod, const Launch *c, const Memory 
 }
 
 // What the kernels of all seeds have had at some stage.
-typedef enum Seen { PRODUCTS, FROM_REGISTERS, TURNED, PRODUCERS, AHEAD, LATE, COPIES, STRIPS, SEEN } Seen;
+typedef enum Seen { PRODUCTS, FROM_REGISTERS, TURNED, PRODUCERS, BEHIND, LATE, COPIES, STRIPS, SEEN } Seen;
 static const char *const seen_names[] = {
     "products of four warps", "a from registers", "turned operands", "producer warps",
-    "products a turn ahead",  "late products",    "copies ahead",    "strips"};
+    "products a turn later",  "late products",    "copies ahead",    "strips"};
 static int seen[SEEN], checked;
 
 static bool look(IrOp *op, void *user) {
@@ -374,7 +374,7 @@ static bool look(IrOp *op, void *user) {
   here[FROM_REGISTERS] |= product && ir_operand(op, 0)->type->kind == IR_TILE;
   here[TURNED] |= product && (ir_attr_i(op, ATTR_a_trans) || ir_attr_i(op, ATTR_b_trans));
   here[PRODUCERS] |= op->kind == OP_warp_partitions;
-  here[AHEAD] |= ir_attr_i(op, ATTR_until_end) != 0;
+  here[BEHIND] |= ir_attr_i(op, ATTR_until_use) != 0;
   here[LATE] |= ir_attr_i(op, ATTR_late) != 0;
   here[COPIES] |= op->kind == OP_copy_async;
   here[STRIPS] |= op->kind == OP_strip_store;
@@ -389,10 +389,10 @@ static void look_at(void *user, const char *pass, const IrModule *m) {
 // What a producer does not need of its copy of the program is dropped by dce.
 static const char *const orders[] = {
     NULL, // the GPU's
-    "ahead,producer,dce,lay,low",
-    "ahead,cse,dce,producer,cse,dce,lay,cse,dce",
-    "ahead,producer,dce,lay,pipe",
-    "lay,pipe,cse,dce",
+    "raise,behind,producer,dce,lay,low",
+    "behind,cse,dce,producer,cse,dce,lay,cse,dce",
+    "behind,producer,dce,lay,pipe,fetch",
+    "lay,pipe,cse,dce,fetch,cse,dce",
     "lay,pipe,low,cse,licm,dce,alloc,sync",
     "producer,dce,lay,cse,dce,pipe,cse,dce,low,alloc,sync",
 };
