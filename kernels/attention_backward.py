@@ -124,12 +124,8 @@ def q_step(dq, q, dout, lse, delta, k_ptr, v_ptr, rows, begin, end, len_k, shift
     for start in range(begin, end, BLOCK_N):
         cols = start + tl.arange(0, BLOCK_N)
         at = tl.cast(start, tl.int64) * k_row
-        if MASKED:
-            k = tl.load(k_ptr + at + block, mask=cols[:, None] < len_k, other=0.0)
-            v = tl.load(v_ptr + at + block, mask=cols[:, None] < len_k, other=0.0)
-        else:
-            k = tl.load(k_ptr + at + block)
-            v = tl.load(v_ptr + at + block)
+        k = tl.load(k_ptr + at + block, mask=cols[:, None] < len_k, other=0.0)
+        v = tl.load(v_ptr + at + block, mask=cols[:, None] < len_k, other=0.0)
         p = tl.exp2(tl.dot(q, tl.trans(k), input_precision="ieee") * (scale * log2e) - lse[:, None])
         if MASKED:
             visible = cols[None, :] < len_k

@@ -38,10 +38,7 @@ def attend(q, acc, row_sum, row_max, k_ptr, v_ptr, rows, begin, end, len_k, shif
     for start in range(begin, end, BLOCK_N):
         cols = start + tl.arange(0, BLOCK_N)
         at = tl.cast(start, tl.int64) * k_row
-        if MASKED:
-            k = tl.load(k_ptr + at + block, mask=cols[:, None] < len_k, other=0.0)
-        else:
-            k = tl.load(k_ptr + at + block)
+        k = tl.load(k_ptr + at + block, mask=cols[:, None] < len_k, other=0.0)
         scores = tl.dot(q, tl.trans(k), input_precision="ieee")
         if MASKED:
             visible = cols[None, :] < len_k
@@ -55,10 +52,7 @@ def attend(q, acc, row_sum, row_max, k_ptr, v_ptr, rows, begin, end, len_k, shif
         alpha = tl.exp2(row_max - safe_max)
         row_sum = row_sum * alpha + tl.sum(p, axis=1)
         acc = acc * alpha[:, None]
-        if MASKED:
-            v = tl.load(v_ptr + at + block, mask=cols[:, None] < len_k, other=0.0)
-        else:
-            v = tl.load(v_ptr + at + block)
+        v = tl.load(v_ptr + at + block, mask=cols[:, None] < len_k, other=0.0)
         acc = tl.dot(p.to(v.dtype), v, acc, input_precision="ieee")
         row_max = new_max
     return acc, row_sum, row_max

@@ -6,7 +6,9 @@
 //
 // A buffer lives from its first access to its last in the order of the text, and
 //   - where it was made outside a loop that accesses it, for the whole loop: contents may go round;
-//   - under control that parts threads, and in partitions of warps, for all of the control: no barrier could stand inside;
+//   - under control that parts threads for all of the control: no barrier could stand inside;
+//   - that several partitions of warps access for as long as these run; what one alone does shares with no other's, since they run beside
+//     each other, but in its own text like any other;
 //   - what is written or read in the background, up to the wait that completes it; what engines access, for the whole function.
 // Places are given greedily, largest first, each the lowest that is free for its whole life (best known of the simple rules for such
 // problems, which are NP-hard). Small buffers live for ever while there is room: sharing them would save less than its barrier costs.
@@ -18,7 +20,9 @@ enum { SMALL = 1024, ALL_SMALL = 4096, ALIGN = 128, ALIGN_SWIZZLED = 1024 };
 
 typedef struct Life {
   IrOp *alloc;
-  uint32_t from, to; // points of the text
+  const IrBlock *part; // the only partition of warps that accesses it
+  bool parts;          // it is accessed elsewhere, too
+  uint32_t from, to;   // points of the text
   int64_t bytes, align, offset;
 } Life;
 
@@ -77,8 +81,8 @@ static void touch(Share *s, const IrOp *op, const BufAccess *x, Life *l) {
     inside &= o->parent != l->alloc->parent;
     const IrOp *owner = o->parent->owner;
     if (!owner) break;
-    if ((inside && pass_is_loop(owner->kind)) || owner->kind == OP_warp_partitions ||
-        buffers_parts_threads(owner))
+    const bool shared = owner->kind == OP_warp_partitions && l->parts;
+    if ((inside && pass_is_loop(owner->kind)) || shared || buffers_parts_threads(owner))
       lives_at(l, point(s, owner));
   }
   if (x->async == BUF_NOW) return;
@@ -88,12 +92,34 @@ static void touch(Share *s, const IrOp *op, const BufAccess *x, Life *l) {
   lives_at(l, w ? point(s, w) : (Point){0, UINT32_MAX});
 }
 
+// The partition that an access belongs to, the outermost one; NULL: none.
+static const IrBlock *part_of(const IrOp *op) {
+  const IrBlock *part = NULL;
+  for (const IrBlock *b = op->parent; b->owner; b = b->owner->parent) {
+    if (b->owner->kind == OP_warp_partitions) part = b;
+  }
+  return part;
+}
+
+static void note_part(Share *s, const IrOp *op, const BufAccess *x, Life *l) {
+  (void)s;
+  (void)x;
+  const IrBlock *part = part_of(op);
+  l->parts |= !part || (l->part && l->part != part);
+  l->part = part;
+}
+
+typedef struct Visit {
+  Share *s;
+  void (*each)(Share *s, const IrOp *op, const BufAccess *x, Life *l);
+} Visit;
 static bool visit(IrOp *op, void *user) {
-  Share *s = user;
+  const Visit *v = user;
+  Share *s = v->s;
   BufAccess x = {.which = arena_array(s->arena, uint64_t, s->b->words)};
   if (!buffers_access(s->b, op, &x)) return true;
   for (uint32_t i = 0; i < s->b->n; i++) {
-    if (buffers_has(x.which, i) || buffers_has(x.which, s->b->n)) touch(s, op, &x, &s->lives[i]);
+    if (buffers_has(x.which, i) || buffers_has(x.which, s->b->n)) v->each(s, op, &x, &s->lives[i]);
   }
   return true;
 }
@@ -108,6 +134,11 @@ static int lower(const void *x, const void *y) {
   return a->offset < b->offset ? -1 : a->offset > b->offset;
 }
 
+static bool live_together(const Life *x, const Life *y) {
+  if (!x->parts && !y->parts && x->part && y->part && x->part != y->part) return true;
+  return x->from <= y->to && y->from <= x->to;
+}
+
 static int64_t place(Share *s, Life **order, uint32_t n) {
   Life **met = arena_array(s->arena, Life *, n + 1);
   int64_t end = 0;
@@ -115,7 +146,7 @@ static int64_t place(Share *s, Life **order, uint32_t n) {
     Life *l = order[i];
     uint32_t nmet = 0;
     for (uint32_t k = 0; k < i; k++) {
-      if (order[k]->from <= l->to && l->from <= order[k]->to) met[nmet++] = order[k];
+      if (live_together(order[k], l)) met[nmet++] = order[k];
     }
     qsort(met, nmet, sizeof *met, lower);
     int64_t at = 0;
@@ -147,7 +178,9 @@ static void share_func(Share *s, IrFunc *f) {
     l->align = l->alloc->results[0].type->layout ? ALIGN_SWIZZLED : ALIGN;
     apart += l->bytes;
   }
-  ir_walk(f->body, visit, s);
+  Visit parts = {s, note_part}, lives = {s, touch};
+  ir_walk(f->body, visit, &parts);
+  ir_walk(f->body, visit, &lives);
   int64_t small = 0;
   for (uint32_t i = 0; i < n; i++) {
     Life *l = &s->lives[i];

@@ -212,6 +212,12 @@ IrOp *pass_narrow(IrOp *op, const bool *keep_result, const bool *keep_arg, Arena
   return made;
 }
 
+bool pass_orders(const IrOp *op) {
+  const IrOrder order = ir_op_effects(op).order;
+  if (op->kind == OP_atomic_rmw && !op->results[0].uses) return order > ORDER_relaxed;
+  return order != ORDER_weak;
+}
+
 IrOp *pass_first_user(const IrValue *v) {
   IrOp *op = v->def ? v->def->next : v->block->first;
   for (; op; op = op->next) {

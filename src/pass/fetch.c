@@ -31,7 +31,7 @@ static bool look(IrOp *op, void *user) {
   b->products |= op->kind == OP_dot || op->kind == OP_dot_async;
   if (op->nregions) return true;
   const bool own = op->kind == OP_async_wait || op->kind == OP_copy_async || op->kind == OP_fence; // pipe's
-  b->ordered |= !own && op->kind != OP_barrier && (e.order || e.barrier);
+  b->ordered |= !own && op->kind != OP_barrier && (pass_orders(op) || e.barrier);
   if (op->kind == OP_copy_async || !(e.writes & (RES_GLOBAL | RES_SYMM))) return true;
   const IrValue *p = ir_operand(op, 0);
   b->written |= p && ir_type_is_ptr(p->type) ? pass_roots(b->f->roots, p) : PASS_ROOT_UNKNOWN;

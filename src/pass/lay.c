@@ -159,6 +159,23 @@ static bool follows_operand(const IrOp *op) {
   return pass_elem_bits(ir_operand(op, 0)->type) <= pass_elem_bits(op->results[0].type);
 }
 
+// A row of numbers (sums, scales) that comes from memory, as it is or after a step of arithmetic, is loaded again where others want it: it
+// would go through block memory for as many loads, and two barriers.
+static bool is_small_row(Lay *l, IrValue *v, int depth) {
+  const IrOp *op = v->def;
+  if (!op || v->type->kind != IR_TILE || v->type->rank != 1 || v->type->shape[0] > 256 || depth > 2)
+    return false;
+  if (op->kind == OP_load) return pass_is_plain_load(op);
+  if (!(ir_ops[op->kind].traits & TRAIT_ELEMENTWISE) || op->kind == OP_math || op->kind == OP_inline_asm ||
+      op->nresults != 1)
+    return false;
+  for (uint32_t i = 0; i < op->noperands; i++) {
+    IrValue *o = ir_operand(op, i);
+    if (o && !is_cheap(l, o) && !is_small_row(l, o, depth + 1)) return false;
+  }
+  return true;
+}
+
 static IrValue *in_layout(Lay *l, IrValue *v, const IrLayout *layout) {
   if (!v || v->type->kind != IR_TILE) return v;
   const IrType *t = with(l, v->type, layout);
@@ -181,6 +198,12 @@ static IrValue *in_layout(Lay *l, IrValue *v, const IrLayout *layout) {
     b.loc = op->loc;
     made = pass_like(&b, op, op->noperands, ops, t)->def;
     map_set(&l->cheap, (uint64_t)(uintptr_t)ir_result(made, 0), 1);
+  } else if (layout_regs(layout) <= 32 && is_small_row(l, v, 0)) {
+    IrValue *ops[8];
+    for (uint32_t i = 0; i < v->def->noperands; i++) ops[i] = in_layout(l, ir_operand(v->def, i), layout);
+    b = behind(v);
+    b.loc = v->def->loc;
+    made = pass_like(&b, v->def, v->def->noperands, ops, t)->def;
   } else if (v->def &&
              (only_renames(v->def->kind) || follows_operand(v->def))) { // what it turns or repeats moves
     const IrLayout inner = operand_layout(v->def, layout);
@@ -309,14 +332,24 @@ static IrLayout dot_layout(const Lay *l, const IrOp *dot) { // of its result
 }
 
 // ---- products from block memory ---------------------------------------------------------------------------------------------------
+static const IrValue *buffer_root(const IrValue *m) {
+  while (m->def && m->def->kind == OP_mem_view) m = ir_operand(m->def, 0);
+  return m;
+}
+
 // The buffer that v has just been read from, where nothing may write there before `user` reads it itself; else NULL.
 static IrValue *read_buffer(const IrValue *v, const IrOp *user) {
   const IrOp *load = v->def;
   if (!load || load->kind != OP_mem_load || load->parent != user->parent) return NULL;
+  const IrValue *mem = buffer_root(ir_operand(load, 0));
   for (const IrOp *op = load->next; op != user; op = op->next) {
     if (!op) return NULL;
     const IrEffects e = ir_op_effects_deep(op);
-    if (e.writes || e.order || e.barrier) return NULL;
+    // a producer's barriers: a stage goes back behind its last product
+    if (op->kind == OP_mbarrier_wait || (op->kind == OP_mbarrier_arrive && ir_attr_i(op, ATTR_each_warp)))
+      continue;
+    const bool elsewhere = op->kind == OP_mem_store && buffer_root(ir_operand(op, 0)) != mem;
+    if (((e.writes & RES_MEMDESC) && !elsewhere) || e.order || e.barrier) return NULL;
   }
   return ir_operand(load, 0)->type->layout ? ir_operand(load, 0) : NULL;
 }
@@ -533,6 +566,10 @@ static IrLayout foresee(Lay *l, IrValue *v, const IrType *t, int depth) {
     if (op->kind == OP_dot)
       return wgmma_shape(l, op) >= 0 || lay_mma_shape(op) >= 0 ? dot_layout(l, op) : default_layout(l, t);
     if (op->kind == OP_dot_wait) return *v->type->layout;
+    if (op->kind == OP_for || op->kind == OP_if) { // what a turn or an arm ends with
+      v = ir_operand(ir_terminator(op->regions[0]), v->index);
+      continue;
+    }
     if (op->kind == OP_load) return memory_layout(l, ir_operand(op, 0));
     if (op->kind == OP_reduce) {
       const IrType *from = ir_operand(op, 0)->type;
@@ -691,7 +728,7 @@ static void lay_elementwise(Lay *l, IrOp *op) {
   for (uint32_t i = 0; i < op->nresults; i++) give(l, op, i, &layout);
 }
 
-// A tile that comes from elsewhere is stored by the warps that hold it, where each of them still writes at least 64 bytes of a line: then it
+// A tile that comes from elsewhere is stored, or added to memory, by the warps that hold it, where each of them still writes at least 64 bytes of a line: then it
 // changes places within warps only.
 static IrLayout store_layout(Lay *l, const IrOp *op) {
   IrValue *p = ir_operand(op, 0), *v = ir_operand(op, 1);
@@ -718,7 +755,7 @@ static void lay_op(Lay *l, IrOp *op) {
   case OP_atomic_rmw:
   case OP_atomic_cas:
     if (a->type->kind != IR_TILE) return;
-    layout = op->kind == OP_store ? store_layout(l, op) : memory_layout(l, a);
+    layout = op->kind == OP_store || op->kind == OP_atomic_rmw ? store_layout(l, op) : memory_layout(l, a);
     ask_all(l, op, &layout);
     if (op->nresults) give(l, op, 0, &layout);
     return;

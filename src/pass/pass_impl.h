@@ -42,7 +42,9 @@ IrCmp pass_inverted(IrCmp p);             // !p(a, b) == inverted(p)(a, b)
 IrValue *pass_like(IrBuilder *b, const IrOp *op, uint32_t n, IrValue *const *operands,
                    const IrType *result); // op's kind and attributes
 void pass_async_fence(IrBuilder *b);      // what is written to block memory before is seen by the async proxy
-IrOp *pass_first_user(const IrValue *v);  // in v's block, not in regions below; NULL: none
+bool pass_orders(
+    const IrOp *op); // others' accesses, itself; a relaxed update that nobody reads orders nothing
+IrOp *pass_first_user(const IrValue *v); // in v's block, not in regions below; NULL: none
 // Iterations of a `for` whose bounds and step are known; -1 where they are not, or where it would never end.
 int64_t pass_trip_count(const IrOp *op);
 
@@ -74,10 +76,13 @@ int lay_mma_shape(const IrOp *dot); // IrMma that computes it, or -1
 const IrOp *lay_product_of(const IrOp *relayout);
 
 // ---- producer.c
-// May a producer warp be made for f, as far as its ops and the machine go?
-bool pass_producer_takes(Pass *pass, IrFunc *f);
+typedef struct Producer Producer;
+// NULL: a producer warp cannot be made for f, as far as its ops and the machine go. Lives as long as the pass.
+Producer *pass_producer_for(Pass *pass, IrFunc *f);
 // Could it follow the control around this product of a loop, and does the loop ask for two stages or more?
-bool pass_producer_reaches(Pass *pass, const IrOp *dot);
+bool pass_producer_reaches(Producer *p, const IrOp *dot);
+// The last of the products of v's block that read v, as it is or turned; NULL: none, or something else reads it.
+IrOp *pass_last_product(const IrValue *v);
 
 #define PASS_EACH_FUNC(p, f) for (IrFunc *f = (p)->m->funcs; f; f = f->next)
 #define PASS_EACH_OP(b, op) for (IrOp *op = (b)->first; op; op = op->next)

@@ -46,7 +46,7 @@ static bool find_write(IrOp *op, void *user) {
   Writes *w = user;
   const IrEffects e = ir_op_effects(op);
   if (op->nregions) return true;
-  if (e.order || e.barrier) w->found = true;
+  if (pass_orders(op) || e.barrier) w->found = true;
   if (!(e.writes & (RES_GLOBAL | RES_SYMM))) return true;
   const IrValue *p = ir_operand(op, 0);
   w->roots |= p && ir_type_is_ptr(p->type) ? pass_roots(w->p->roots, p) : PASS_ROOT_UNKNOWN;

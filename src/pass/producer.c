@@ -38,7 +38,7 @@ typedef struct Reader { // a product that reads from a ring, in the program as i
 } Reader;
 
 typedef struct Side {
-  struct Producer *p;
+  Producer *p;
   bool consumer;
 } Side;
 
@@ -46,18 +46,20 @@ typedef struct State { // of all rings: the stage that comes next, the parity of
   IrValue *stage[MOST_RINGS], *phase[MOST_RINGS];
 } State;
 
-typedef struct Producer {
+struct Producer {
   Pass *pass;
   IrCtx *ctx;
   Arena *arena;
   IrFunc *f;
   PassAxes *axes;
+  PassRoots *roots;
+  uint64_t written; // roots that the function writes
   Ring rings[MOST_RINGS];
   Reader readers[MOST_READERS]; // in the order of the text
   uint32_t nrings, nreaders;
   const IrType *i32;
   const char *why; // not
-} Producer;
+};
 
 // ---- what can be fetched so -----------------------------------------------------------------------------------------------------
 static const IrUse *only_use(const IrValue *v, const IrBlock *in) {
@@ -70,13 +72,29 @@ static IrOp *dropping(const IrOp *load) {
   return u && u->user->kind == OP_reshape && load->results[0].type->rank > 2 ? u->user : NULL;
 }
 
-// The product that a block feeds, as it is or turned; NULL: none, or not only one.
+static bool is_before(const IrOp *a, const IrOp *b) { // of one block, or b itself
+  while (a && a != b) a = a->next;
+  return a != NULL;
+}
+
+IrOp *pass_last_product(const IrValue *v) {
+  IrOp *last = NULL;
+  for (const IrUse *u = v->uses; u; u = u->next) {
+    IrOp *dot = u->user;
+    if (dot->parent != v->def->parent) return NULL;
+    if (dot->kind == OP_trans)
+      dot = pass_last_product(&dot->results[0]);
+    else if (dot->kind != OP_dot || u == &dot->operands[2])
+      dot = NULL;
+    if (!dot) return NULL;
+    if (!last || is_before(last, dot)) last = dot;
+  }
+  return last;
+}
+
 static IrOp *fed_product(const IrOp *load) {
   const IrOp *drops = dropping(load);
-  const IrUse *u = only_use(drops ? &drops->results[0] : &load->results[0], load->parent);
-  if (u && u->user->kind == OP_trans) u = u->user->results[0].uses;
-  if (!u || u->next || u->user->kind != OP_dot || u->user->parent != load->parent) return NULL;
-  return u == &u->user->operands[2] ? NULL : u->user;
+  return pass_last_product(drops ? &drops->results[0] : &load->results[0]);
 }
 
 static bool is_feed(Producer *p, IrOp *load) {
@@ -87,7 +105,7 @@ static bool is_feed(Producer *p, IrOp *load) {
   IrLaunchDesc at;
   const char *why = NULL;
   if (!dot || !lay_takes_groups(p->pass->m, dot))
-    why = "it does not feed one product of four warps";
+    why = "it does not feed products of four warps";
   else if (!t || (load->results[0].type->rank > 2 && (!drops || drops->results[0].type != t)))
     why = "it is not a matrix";
   else if (t->shape[1] * ir_dtypes[t->dtype].bytes < 32 || t->shape[0] < 8)
@@ -98,6 +116,13 @@ static bool is_feed(Producer *p, IrOp *load) {
     why = "its base, strides or last size are not known to be multiples of 16 bytes";
   if (why) pass_remark(p->pass, load->loc, "this block is not fetched by a producer warp: %s", why);
   return !why;
+}
+
+// A number from memory that the function does not write: both sides may read it.
+static bool is_constant_load(const Producer *p, const IrOp *op) {
+  if (op->kind != OP_load || !pass_is_plain_load(op)) return false;
+  const uint64_t own = pass_roots(p->roots, ir_operand(op, 0));
+  return !p->written || !((own & p->written) || ((own | p->written) & (PASS_ROOT_UNKNOWN | PASS_ROOT_PEER)));
 }
 
 // May a warp that sees none of the program's tiles compute v? `seen` is one question's, which ends at the first no: what is in it counts
@@ -118,22 +143,28 @@ static bool is_scalar_work(Producer *p, const IrValue *v, Map *seen) {
                              is_scalar_work(p, ir_operand(ir_terminator(v->block), v->index - 1), seen));
   }
   const IrOp *op = v->def;
+  if (op->kind == OP_if)
+    return is_scalar_work(p, ir_operand(op, 0), seen) &&
+           is_scalar_work(p, ir_operand(ir_terminator(op->regions[0]), v->index), seen) &&
+           is_scalar_work(p, ir_operand(ir_terminator(op->regions[1]), v->index), seen);
   if (op->kind == OP_for)
     return is_scalar_work(p, ir_operand(op, 3 + v->index), seen) &&
            is_scalar_work(p, ir_operand(ir_terminator(op->regions[0]), v->index), seen) &&
            is_scalar_work(p, ir_operand(op, 0), seen) && is_scalar_work(p, ir_operand(op, 1), seen) &&
            is_scalar_work(p, ir_operand(op, 2), seen);
-  if (op->nregions || !(ir_ops[op->kind].traits & TRAIT_PURE)) return false;
+  if (op->nregions || !((ir_ops[op->kind].traits & TRAIT_PURE) || is_constant_load(p, op))) return false;
   for (uint32_t i = 0; i < op->noperands; i++) {
     if (!is_scalar_work(p, ir_operand(op, i), seen)) return false;
   }
   return true;
 }
 
-static bool is_reachable(Producer *p, const IrOp *loop) { // through loops whose control is scalar work
+static bool is_reachable(Producer *p,
+                         const IrOp *loop) { // through loops and choices whose control is scalar work
   Map seen;
   map_init(&seen, p->arena);
   for (const IrOp *op = loop; op; op = op->parent->owner) {
+    if (op->kind == OP_if && is_scalar_work(p, ir_operand(op, 0), &seen)) continue;
     if (op->kind != OP_for || ir_type_is_thread(ir_operand(op, 0)->type)) return false;
     for (uint32_t i = 0; i < 3; i++) {
       if (!is_scalar_work(p, ir_operand(op, i), &seen)) return false;
@@ -189,9 +220,11 @@ static void note_product(Producer *p, IrOp *dot) {
                                                              : p->pass->m->num_stages);
   if (r.stages < 2 || !is_reachable(p, dot->parent->owner) || p->nrings == MOST_RINGS ||
       p->nreaders == MOST_READERS) {
-    pass_remark(p->pass, dot->loc, "no producer warp fetches for this product: %s",
-                r.stages < 2 ? "it asks for one stage"
-                             : "its control, or that around it, is not of plain loops");
+    pass_remark(
+        p->pass, dot->loc, "no producer warp fetches for this product: %s",
+        r.stages < 2
+            ? "it asks for one stage"
+            : "its control, or that around it, is not of plain loops and choices, or there are too many such products");
     return;
   }
   const IrUse *u = dot->results[0].uses;
@@ -220,7 +253,7 @@ static bool stays_whole(IrOp *op, void *user) {
   const IrEffects e = ir_op_effects(op);
   const bool own = op->kind == OP_warp_partitions || op->kind == OP_mem_alloc ||
                    op->kind == OP_mbarrier_alloc || op->kind == OP_tid || op->kind == OP_while;
-  if (own || e.order || ((e.writes & ~(unsigned)(RES_GLOBAL | RES_SYMM)) && op->nresults))
+  if (own || pass_orders(op) || ((e.writes & ~(unsigned)(RES_GLOBAL | RES_SYMM)) && op->nresults))
     p->why = ir_ops[op->kind].name;
   if (op->kind == OP_atomic_rmw || op->kind == OP_atomic_cas) {
     if (op->results[0].uses) p->why = ir_ops[op->kind].name;
@@ -389,6 +422,29 @@ static void side_loop(Side *s, IrOp *op, State *st) {
   hand_back_if(p, &after, &p->rings[late->ring], ir_result(op, n));
 }
 
+// A choice with readers hands on the state that its arm has left.
+static void side_if(Side *s, IrOp *op, State *st) {
+  Producer *p = s->p;
+  const uint32_t rings = (uint32_t)(uintptr_t)op->aux;
+  State out[2] = {*st, *st};
+  uint32_t n = op->nresults;
+  for (int r = 0; r < 2; r++) side_block(s, op->regions[r], &out[r], NULL);
+  for (uint32_t i = 0; i < p->nrings; i++) {
+    if (!(rings >> i & 1)) continue;
+    for (int r = 0; r < 2; r++) {
+      ir_op_add_operand(ir_terminator(op->regions[r]), out[r].stage[i]);
+      ir_op_add_operand(ir_terminator(op->regions[r]), out[r].phase[i]);
+    }
+    ir_op_add_result(op, p->i32);
+    ir_op_add_result(op, p->i32);
+  }
+  for (uint32_t i = 0; i < p->nrings; i++) {
+    if (!(rings >> i & 1)) continue;
+    st->stage[i] = ir_result(op, n++);
+    st->phase[i] = ir_result(op, n++);
+  }
+}
+
 static void side_block(Side *s, IrBlock *b, State *st, IrValue *before) {
   for (IrOp *op = b->first, *next; op; op = next) {
     IrOp *prev = op->prev; // what follows may go with op
@@ -396,6 +452,8 @@ static void side_block(Side *s, IrBlock *b, State *st, IrValue *before) {
     if (!op->aux) continue;
     if (op->kind == OP_for) {
       side_loop(s, op, st);
+    } else if (op->kind == OP_if) {
+      side_if(s, op, st);
     } else if (op->kind == OP_dot) {
       after_product(s, op, st, before);
     } else {
@@ -507,9 +565,20 @@ static const char *kept_whole_by(Producer *p) {
   return p->why;
 }
 
+static bool find_written(IrOp *op, void *user) {
+  Producer *p = user;
+  const IrValue *at = op->noperands ? ir_operand(op, 0) : NULL;
+  if (!op->nregions && (ir_op_effects(op).writes & (RES_GLOBAL | RES_SYMM)))
+    p->written |= at && (ir_type_is_ptr(at->type) || at->type->kind == IR_DESC) ? pass_roots(p->roots, at)
+                                                                                : PASS_ROOT_UNKNOWN;
+  return true;
+}
+
 static Producer *producer_new(Pass *pass, IrFunc *f) {
   Producer *p = arena_new(pass->scratch, Producer);
   *p = (Producer){.pass = pass, .ctx = pass->m->ctx, .arena = pass->scratch, .f = f};
+  p->roots = pass_roots_run(f, p->arena);
+  ir_walk(f->body, find_written, p);
   p->i32 = ir_type_scalar(p->ctx, IR_i32, LEVEL_program);
   return p;
 }
@@ -521,15 +590,15 @@ static bool takes_module(const Pass *pass) {
          m->num_warps <= 12 && m->funcs && !m->funcs->next;
 }
 
-bool pass_producer_takes(Pass *pass, IrFunc *f) {
-  return takes_module(pass) && !kept_whole_by(producer_new(pass, f));
+Producer *pass_producer_for(Pass *pass, IrFunc *f) {
+  Producer *p = takes_module(pass) ? producer_new(pass, f) : NULL;
+  return p && !kept_whole_by(p) ? p : NULL;
 }
 
-bool pass_producer_reaches(Pass *pass, const IrOp *dot) {
-  Producer *p = producer_new(pass, NULL);
+bool pass_producer_reaches(Producer *p, const IrOp *dot) {
   const IrOp *loop = dot->parent->owner;
   const int64_t stages =
-      loop && ir_attr_i(loop, ATTR_stages) ? ir_attr_i(loop, ATTR_stages) : pass->m->num_stages;
+      loop && ir_attr_i(loop, ATTR_stages) ? ir_attr_i(loop, ATTR_stages) : p->pass->m->num_stages;
   return stages >= 2 && is_reachable(p, loop);
 }
 

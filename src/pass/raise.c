@@ -23,6 +23,7 @@ typedef struct Raise {
   Affines affines;
   PassAxes *axes;
   PassRoots *roots;
+  Producer *producer; // that could fetch
   uint32_t nvalues;
   Map launch;      // IrValue* -> 1: the host knows it, 2: not
   Map copies;      // IrValue* -> what the host knows, at the function's start
@@ -450,7 +451,8 @@ static bool find_writes(IrOp *op, void *user) {
   Find *s = user;
   const IrEffects e = ir_op_effects(op);
   if (op->nregions) return true;
-  if (e.order || e.barrier || ((e.reads | e.writes) & (unsigned)(RES_SYMM | RES_SIGNAL))) s->ordered = true;
+  if (pass_orders(op) || e.barrier || ((e.reads | e.writes) & (unsigned)(RES_SYMM | RES_SIGNAL)))
+    s->ordered = true;
   if (!(e.writes & RES_GLOBAL)) return true;
   const IrValue *p = ir_operand(op, 0);
   s->written |= p ? pass_roots(s->r->roots, p) : PASS_ROOT_UNKNOWN;
@@ -486,8 +488,13 @@ static bool can_raise(Find *s, IrOp *op, Block *b) {
 
 static IrOp *load_behind(IrValue *v, const IrBlock *in) { // an operand of a product, as it is or turned
   if (v->def && v->def->kind == OP_trans && v->def->parent == in) v = ir_operand(v->def, 0);
-  IrOp *op = v->def;
-  return op && op->kind == OP_load && op->parent == in && v->uses && !v->uses->next ? op : NULL;
+  return v->def && v->def->kind == OP_load && v->def->parent == in ? v->def : NULL;
+}
+static bool is_found(const Find *s, const IrOp *op) {
+  for (uint32_t i = 0; i < s->found.len; i++) {
+    if (s->found.data[i].op == op) return true;
+  }
+  return false;
 }
 
 static bool find_loads(Find *s, IrOp *dot) {
@@ -495,9 +502,11 @@ static bool find_loads(Find *s, IrOp *dot) {
   for (uint32_t i = 0; i < 2; i++) {
     IrOp *load = load_behind(ir_operand(dot, i), dot->parent);
     Wanted w = {.op = load, .group = s->groups};
-    if (!load) continue;
+    if (!load || is_found(s, load)) continue;
     if (!lay_takes_groups(r->pass->m, dot))
       r->why = "its product is not one of four warps";
+    else if (!pass_last_product(ir_result(load, 0)))
+      r->why = "not only products of its loop read it";
     else if (can_raise(s, load, &w.block)) {
       vec_push(r->arena, &s->found, w);
       continue;
@@ -514,7 +523,7 @@ static bool find_loops(IrOp *loop, void *user) {
   const uint32_t before = s->found.len;
   if (loop->kind != OP_for) return true;
   PASS_EACH_OP(loop->regions[0], op) {
-    if (op->kind != OP_dot || (pass_producer_reaches(s->r->pass, op) && find_loads(s, op))) continue;
+    if (op->kind != OP_dot || (pass_producer_reaches(s->r->producer, op) && find_loads(s, op))) continue;
     s->found.len = before;
     return true;
   }
@@ -576,8 +585,14 @@ static void raise_all(Find *s) {
 
 Status pass_raise(Pass *pass) {
   PASS_EACH_FUNC(pass, f) {
-    if (pass->config->keep_pointers || !pass_producer_takes(pass, f)) continue;
-    Raise r = {.pass = pass, .ctx = pass->m->ctx, .arena = pass->scratch, .f = f, .start = f->body->first};
+    Producer *producer = pass->config->keep_pointers ? NULL : pass_producer_for(pass, f);
+    if (!producer) continue;
+    Raise r = {.pass = pass,
+               .ctx = pass->m->ctx,
+               .arena = pass->scratch,
+               .f = f,
+               .start = f->body->first,
+               .producer = producer};
     r.roots = pass_roots_run(f, pass->scratch);
     r.axes = pass_axis_run(f, pass->scratch);
     r.nvalues = f->next_id;

@@ -10,7 +10,8 @@
 //   - what came before a release, what comes after an acquire
 // The accesses since the last barrier are followed forward, along control, until nothing changes; the first barrier that they need is
 // turned on, and all before it are settled. What is in flight is settled by a barrier behind its wait only. Bytes that change hands between
-// buffers get a barrier where none stands. In partitions of warps, and where control leaves no way to tell, all stay.
+// buffers get a barrier where none stands. A partition of warps is a block of its own: its barriers are its warps', and what partitions do to
+// each other is ordered by mbarriers. Where control leaves no way to tell, all stay.
 // A block of one warp needs no more than the warp's own barrier.
 // Source: the hazards are those of Triton's membar analysis; here barriers are first there and then dropped.
 #include "pass/buffers.h"
@@ -35,7 +36,6 @@ typedef struct Sync {
   uint64_t **others; // by buffer: those that have bytes of it, without itself
   Map on;            // made barriers that are needed
   uint32_t words;
-  bool frozen; // in a partition of warps
   bool changed;
   uint32_t kept, dropped;
 } Sync;
@@ -258,13 +258,10 @@ static void insert_before(Sync *s, IrOp *op, Pending *p) {
 
 static void control(Sync *s, IrOp *op, Pending *p, int who) {
   if (op->kind == OP_warp_partitions) {
-    const bool outer = s->frozen;
     Pending *all = copy(s, p);
     bool release = false;
     touch_deep(s, op, EVERYONE, all, &release);
-    s->frozen = true;
-    for (uint32_t r = 0; r < op->nregions; r++) walk(s, op->regions[r], copy(s, all), EVERYONE);
-    s->frozen = outer;
+    for (uint32_t r = 0; r < op->nregions; r++) walk(s, op->regions[r], copy(s, p), EVERYONE);
     join(s, p, all);
     return;
   }
@@ -302,21 +299,21 @@ static void completed(const Sync *s, Pending *p, BufAsync kind, bool all) {
 }
 
 static void walk(Sync *s, IrBlock *b, Pending *p, int who) {
-  bool parted = s->frozen; // no barrier may be put here
+  bool parted = false; // no barrier may be put here
   for (const IrOp *o = b->owner; o && !parted; o = o->parent->owner) parted = buffers_parts_threads(o);
   PASS_EACH_OP(b, op) {
     if (is_made(op)) {
       bool release = false;
       Pending *next = pending_new(s);
-      if (s->frozen || map_getp(&s->on, op) || !ahead(s, op->next, next, &release) ||
-          buffers_clash(s, p, next, false) || global_clash(p, next, release)) {
+      if (map_getp(&s->on, op) || !ahead(s, op->next, next, &release) || buffers_clash(s, p, next, false) ||
+          global_clash(p, next, release)) {
         turn_on(s, op);
-        if (!s->frozen) settle(s, p);
+        settle(s, p);
       }
       continue;
     }
     if (is_barrier(op)) {
-      if (!s->frozen) settle(s, p);
+      settle(s, p);
       continue;
     }
     if (!parted && (!op->nregions || buffers_parts_threads(op) || op->kind == OP_warp_partitions)) {

@@ -15,7 +15,8 @@ from triton_dist.language.extra import libshmem_device, language_extra
 from triton_dist.language.extra.language_extra import tid, __syncthreads, ld, st
 
 """
-MODES = {"interp": ["--interp"], "cpu": [], "laid": ["--stage", "laid", "--check"], "lowered": ["--stage", "lowered", "--check"]}
+MODES = {"interp": ["--interp"], "cpu": []}
+STAGES = {"laid": ["--stage", "laid", "--check"], "lowered": ["--stage", "lowered", "--check"]}
 
 
 def run(source, values, outs, grid=(1,), modes=("interp", "cpu"), **kw):
@@ -23,7 +24,7 @@ def run(source, values, outs, grid=(1,), modes=("interp", "cpu"), **kw):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "k.py"
         path.write_text(HEAD + source)
-        return {m: run_kernel(str(path), list(grid), values, outs, mode=MODES[m], **kw) for m in modes}
+        return {m: run_kernel(str(path), list(grid), values, outs, mode=(MODES | STAGES)[m], **kw) for m in modes}
 
 
 def same(source, values, want, grid=(1,), bound=0.0, modes=("interp", "cpu"), **kw):
