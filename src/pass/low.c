@@ -116,7 +116,7 @@ IrValue *low_base(Low *l, const IrType *tile) {
   IrValue *known = map_getp(&l->bases, layout);
   if (known) return known;
   const IrBuilder keep = l->b;
-  l->b = ir_builder_before(l->entry);
+  l->b = ir_builder_after(l->warp->def); // the first op behind may be gone
   IrValue *sum = NULL;
   for (int d = PLACE_LANE; d <= PLACE_WARP; d++) {
     const uint32_t *at = &layout->at[layout_first(layout, (IrPlace)d)], n = layout->n[d];
