@@ -48,6 +48,7 @@ static void place_access(const IrOp *op, IrEffects *e) {
   case OP_atomic_cas:
   case OP_load_pack:
   case OP_store_pack:
+  case OP_add_pack:
     if (e->reads & RES_GLOBAL) e->reads ^= RES_GLOBAL | RES_MEMDESC;
     if (e->writes & RES_GLOBAL) e->writes ^= RES_GLOBAL | RES_MEMDESC;
     return;

@@ -374,6 +374,7 @@ void comp_op(Comp *c, const IrOp *op) {
   case OP_mem_ptr: compile_plain(c, op, x_mem_ptr); return;
   case OP_load_pack: compile_many(c, op, x_load_pack); return;
   case OP_store_pack: compile_many(c, op, x_store_pack); return;
+  case OP_add_pack: compile_many(c, op, x_add_pack); return;
   case OP_ldmatrix: compile_many(c, op, x_ldmatrix); return;
   case OP_stmatrix: compile_many(c, op, x_stmatrix); return;
   case OP_copy_pack: compile_plain(c, op, x_copy_pack); return;

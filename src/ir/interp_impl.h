@@ -385,7 +385,7 @@ void interp_body_run(World *w, Agent *a, uint32_t pc); // a combine region on up
   X(dot_wait) \
   X(wgmma) \
   X(wgmma_wait) \
-  X(strip_store) X(mem_ptr) X(load_pack) X(store_pack) X(ldmatrix) X(stmatrix) X(copy_pack) X(mma)
+  X(strip_store) X(mem_ptr) X(load_pack) X(store_pack) X(add_pack) X(ldmatrix) X(stmatrix) X(copy_pack) X(mma)
 #define X(name) Step x_##name(World *w, Agent *a, const Ins *i);
 EXECS_CONTROL EXECS_VALUE EXECS_MEMORY EXECS_DIST EXECS_LANES
 #undef X

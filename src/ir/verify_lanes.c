@@ -159,7 +159,8 @@ void ir_lane_rules(V *v, const IrOp *op) {
     break;
   }
   case OP_load_pack:
-  case OP_store_pack: pack_rules(v, op); break;
+  case OP_store_pack:
+  case OP_add_pack: pack_rules(v, op); break;
   case OP_ldmatrix:
   case OP_stmatrix: matrix_rules(v, op); break;
   case OP_mma: mma_rules(v, op); break;

@@ -558,6 +558,7 @@ void ir_verify_op_rules(IrVerifier *v, const IrOp *op) {
   case OP_mem_ptr:
   case OP_load_pack:
   case OP_store_pack:
+  case OP_add_pack:
   case OP_ldmatrix:
   case OP_stmatrix:
   case OP_mma:

@@ -198,7 +198,7 @@ static IrValue *in_layout(Lay *l, IrValue *v, const IrLayout *layout) {
     b.loc = op->loc;
     made = pass_like(&b, op, op->noperands, ops, t)->def;
     map_set(&l->cheap, (uint64_t)(uintptr_t)ir_result(made, 0), 1);
-  } else if (layout_regs(layout) <= 32 && is_small_row(l, v, 0)) {
+  } else if (layout_regs(layout) <= (l->wgmma ? 32u : 4u) && is_small_row(l, v, 0)) {
     IrValue *ops[8];
     for (uint32_t i = 0; i < v->def->noperands; i++) ops[i] = in_layout(l, ir_operand(v->def, i), layout);
     b = behind(v);

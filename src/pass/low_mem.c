@@ -257,12 +257,49 @@ static void copy_access(IrOp *to, const IrOp *from) {
   if (ir_attr(from, ATTR_label)) ir_set_attr_s(to, ATTR_label, ir_attr(from, ATTR_label)->s);
 }
 
+// Addresses of the registers. Where the axis analysis knows a run of neighbours, those of one run are the first one's and a constant:
+// one address a row instead of one an element.
+static IrValue **addresses(Low *l, IrValue *p) {
+  IrValue **ps = low_regs(l, p), **out;
+  const IrLayout *layout = low_layout(p);
+  const uint32_t regs = layout_regs(layout), nregs = layout->n[PLACE_REG];
+  if (p->id >= l->nvalues || regs == 1) return ps;
+  const PassAxis *x = pass_axis(l->axes, p);
+  uint32_t mask = 0, low = 0;
+  int64_t delta[32] = {0};
+  for (int d = p->type->rank - 1; d >= 0; d--) {
+    const uint32_t size = p->type->shape[d] > 1 ? (uint32_t)bits_log2((uint64_t)p->type->shape[d]) : 0,
+                   run = (uint32_t)bits_log2((uint64_t)x->contig[d]);
+    for (uint32_t i = 0; i < nregs; i++) {
+      if (!bits_pow2(layout->at[i])) continue;
+      const uint32_t bit = (uint32_t)bits_log2(layout->at[i]);
+      if (bit < low || bit >= low + size || bit >= low + run) continue;
+      bool alone = true; // no other place moves along that bit
+      for (uint32_t k = 0; k < layout_bits(layout); k++) alone &= k == i || !(layout->at[k] & layout->at[i]);
+      if (!alone) continue;
+      mask |= 1u << i;
+      delta[i] = (int64_t)1 << (bit - low);
+    }
+    low += size;
+  }
+  if (!mask) return ps;
+  out = arena_array(l->arena, IrValue *, regs);
+  for (uint32_t r = 0; r < regs; r++) {
+    int64_t at = 0;
+    for (uint32_t i = 0; i < nregs; i++) at += (r & mask) >> i & 1 ? delta[i] : 0;
+    out[r] = at ? ir_ptr_add(&l->b, ps[r & ~mask], low_i32(l, at)) : ps[r];
+  }
+  return out;
+}
+
 // The registers of neighbours that one instruction may move.
 static Run access_run(Low *l, const IrOp *op, const IrValue *mask, const IrValue *other) {
   const IrValue *p = ir_operand(op, 0);
   const IrType *t = p->type;
+  const IrOrder most_order = op->kind == OP_atomic_rmw ? ORDER_relaxed : ORDER_weak;
   uint64_t bits;
-  if (p->id >= l->nvalues || ir_attr_i(op, ATTR_order) || ir_attr_i(op, ATTR_volatile) || t->dtype == IR_i1)
+  if (p->id >= l->nvalues || ir_attr_i(op, ATTR_order) > (int64_t)most_order ||
+      ir_attr_i(op, ATTR_volatile) || t->dtype == IR_i1)
     return (Run){0};
   if (other && !pass_const(other, &bits) && !(other->def && other->def->kind == OP_splat)) return (Run){0};
   uint32_t low = 0;
@@ -281,7 +318,7 @@ static Run access_run(Low *l, const IrOp *op, const IrValue *mask, const IrValue
 static void low_tile_load(Low *l, IrOp *op) {
   IrValue *p = ir_operand(op, 0), *mask = ir_operand(op, 1), *other = ir_operand(op, 2);
   const IrType *t = op->results[0].type, *elem = low_elem(l, t);
-  IrValue **ps = low_regs(l, p), **ms = mask ? low_regs(l, mask) : NULL,
+  IrValue **ps = addresses(l, p), **ms = mask ? low_regs(l, mask) : NULL,
           **os = other ? low_regs(l, other) : NULL;
   IrValue **out = low_new_regs(l, t->layout);
   const uint32_t copies = low_copies(t->layout);
@@ -303,7 +340,7 @@ static void low_tile_load(Low *l, IrOp *op) {
 static void low_tile_store(Low *l, IrOp *op) {
   IrValue *p = ir_operand(op, 0), *v = ir_operand(op, 1), *mask = ir_operand(op, 2);
   const IrLayout *layout = low_layout(p);
-  IrValue **ps = low_regs(l, p), **vs = low_regs(l, v), **ms = mask ? low_regs(l, mask) : NULL;
+  IrValue **ps = addresses(l, p), **vs = low_regs(l, v), **ms = mask ? low_regs(l, mask) : NULL;
   const uint32_t copies = low_copies(layout);
   const Run run = access_run(l, op, mask, NULL);
   IrValue *holder = low_holder(l, layout);
@@ -324,11 +361,48 @@ static void low_tile_store(Low *l, IrOp *op) {
   }
 }
 
+// Neighbours are added to by one instruction, where nobody asks what was there.
+static bool low_tile_add(Low *l, IrOp *op) {
+  IrValue *p = ir_operand(op, 0), *mask = ir_operand(op, 2);
+  const IrLayout *layout = low_layout(p);
+  if (op->kind != OP_atomic_rmw || op->results[0].uses || ir_attr_i(op, ATTR_rmw) != RMW_fadd ||
+      p->type->dtype != IR_f32)
+    return false;
+  const Run run = access_run(l, op, mask, NULL);
+  if (!run.log) return false;
+  IrValue **ps = addresses(l, p), **vs = low_regs(l, ir_operand(op, 1)),
+          **ms = mask ? low_regs(l, mask) : NULL;
+  IrValue *holder = low_holder(l, layout);
+  const uint32_t regs = layout_regs(layout), n = 1u << run.log;
+  bool *done = arena_array(l->arena, bool, regs);
+  for (uint32_t first = 0; first < regs; first++) { // those under one mask under one branch
+    if ((first & (low_copies(layout) | run.mask)) || done[first]) continue;
+    IrValue *m = low_and(l, ms ? ms[first] : NULL, holder);
+    const IrBuilder keep = l->b;
+    if (m) low_if(l, m, &l->b);
+    for (uint32_t r = first; r < regs; r++) {
+      if ((r & (low_copies(layout) | run.mask)) || (ms && ms[r] != ms[first])) continue;
+      IrValue *ops[18] = {ps[r], NULL};
+      for (uint32_t k = 0; k < n; k++) ops[2 + k] = vs[run_reg(&run, r, k)];
+      IrOp *made = ir_build(&l->b, OP_add_pack, 2 + n, ops, 0, NULL, 0);
+      copy_access(made, op);
+      ir_del_attr(made, ATTR_rmw);
+      done[r] = true;
+    }
+    l->b = keep;
+  }
+  IrValue **none = low_new_regs(l, layout); // unread
+  for (uint32_t r = 0; r < layout_regs(layout); r++) none[r] = vs[r];
+  low_set_regs(l, ir_result(op, 0), none);
+  return true;
+}
+
 static void low_tile_atomic(Low *l, IrOp *op) {
+  if (low_tile_add(l, op)) return;
   IrValue *p = ir_operand(op, 0);
   const IrType *t = op->results[0].type, *elem = low_elem(l, t);
   const bool cas = op->kind == OP_atomic_cas;
-  IrValue **ps = low_regs(l, p), **a = low_regs(l, ir_operand(op, 1));
+  IrValue **ps = addresses(l, p), **a = low_regs(l, ir_operand(op, 1));
   IrValue **c = ir_operand(op, 2) ? low_regs(l, ir_operand(op, 2)) : NULL, **out = low_new_regs(l, t->layout);
   const uint32_t copies = low_copies(t->layout);
   IrValue *holder = low_holder(l, t->layout);

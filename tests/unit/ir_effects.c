@@ -108,6 +108,8 @@ static const Row rows[] = {
     {OP_load_pack, "lowered", "%r, %s = load_pack %sh, _, _ : thread f32, thread f32", M, 0, 0, 0, false,
      ORDER_weak, SCOPE_block},
     {OP_store_pack, "lowered", "store_pack %tp, _, %tx, %tx", 0, G, 0, 0, false, ORDER_weak, SCOPE_block},
+    {OP_add_pack, "lowered", "add_pack %tp, _, %tx, %tx {order=relaxed}", G, G, 0, 0, false, ORDER_relaxed,
+     SCOPE_block},
     {OP_store_pack, "lowered", "store_pack %sh, _, %tx, %tx", 0, M, 0, 0, false, ORDER_weak, SCOPE_block},
     {OP_load, "lowered", "%r = load %sh, _, _ : thread f32", M, 0, 0, 0, false, ORDER_weak, SCOPE_block},
     {OP_store, "lowered", "store %sh, %tx, _", 0, M, 0, 0, false, ORDER_weak, SCOPE_block},

@@ -189,6 +189,7 @@ static const Sample samples[] = {
     {OP_relayout, "laid", "%r = relayout %ti : tile<16xi32, reg(8) lane(1 2 4 0 0) warp(0 0)>"},
     {OP_mem_ptr, "lowered", "%r = mem_ptr %buf : thread ptr<f32, shared>"},
     {OP_load_pack, "lowered", "%r, %s = load_pack %pt, %tb, %tf : thread f32, thread f32"},
+    {OP_add_pack, "lowered", "add_pack %pt, _, %tf, %tf {order=relaxed}"},
     {OP_store_pack, "lowered", "store_pack %pt, _, %tf, %tf {cache=cs}"},
     {OP_ldmatrix, "lowered",
      "%u = mem_ptr %buf : thread ptr<f32, shared>  %r, %s = ldmatrix %u {transposed=true} : thread i32, thread i32"},
@@ -198,7 +199,7 @@ static const Sample samples[] = {
     {OP_dot_async, "laid",
      "%u = mem_alloc : memdesc<16x16xf32, shared>\n"
      "%r = dot_async %m16, %u, %two {late=true} : tile<16x16xf32>\n"
-     "%s = dot_async %u, %u, _ {until_end=true, a_trans=true, b_trans=true} : tile<16x16xf32>"},
+     "%s = dot_async %u, %u, _ {until_use=true, a_trans=true, b_trans=true} : tile<16x16xf32>"},
     {OP_dot_wait, "laid", "%r, %s = dot_wait %m16, %tx {pending=1} : tile<16x16xf32>, tile<16xf32>"},
     {OP_wgmma, "lowered",
      "%u = mem_ptr %buf : thread ptr<f32, shared>\n"

@@ -59,12 +59,26 @@ static const char *instruction(Lower *l, const Rmw *r) { // "add.u32"; NULL: the
   default: return NULL;
   }
 }
+// p without a constant that is added to it, as assembly can add it: *bytes.
+static V constant_offset(const Lower *l, V p, int64_t *bytes) {
+  while (LLVMIsAGetElementPtrInst(p) && LLVMGetNumOperands(p) == 2 &&
+         LLVMIsAConstantInt(LLVMGetOperand(p, 1))) {
+    const T t = LLVMGetGEPSourceElementType(p);
+    const int64_t size = t == l->f32 || t == l->i32 ? 4 : t == l->f64 || t == l->i64 ? 8 : t == l->i8 ? 1 : 0;
+    const int64_t at = *bytes + size * LLVMConstIntGetSExtValue(LLVMGetOperand(p, 1));
+    if (!size || at < -(1 << 20) || at > 1 << 20) break;
+    *bytes = at;
+    p = LLVMGetOperand(p, 0);
+  }
+  return p;
+}
 static V one_instruction(Lower *l, const Rmw *r, const char *name, V x, V mask) {
   const bool red = !r->used && r->kind != RMW_xchg;
   const T t = LLVMTypeOf(x);
   const char c = t == l->f32 ? 'f' : t == l->f64 ? 'd' : r->bits == 64 ? 'l' : r->bits == 32 ? 'r' : 'h';
   const int a = red ? 0 : 1;
-  V args[4] = {r->p, x};
+  int64_t at = 0;
+  V args[4] = {constant_offset(l, r->p, &at), x};
   uint32_t n = 2;
   const char *predicate = "", *more = "";
   if (mask) {
@@ -76,8 +90,9 @@ static V one_instruction(Lower *l, const Rmw *r, const char *name, V x, V mask) 
       more = ",b,0";
     }
   }
-  const char *text = nvptx_text(l, "%s%s%s%s%s.%s %s[$%d], $%d;", r->fence, predicate, red ? "red" : "atom",
-                                r->order, r->space, name, red ? "" : "$0, ", a, a + 1);
+  const char *text =
+      nvptx_text(l, "%s%s%s%s%s.%s %s[$%d+%lld], $%d;", r->fence, predicate, red ? "red" : "atom", r->order,
+                 r->space, name, red ? "" : "$0, ", a, (long long)at, a + 1);
   const char *constraints = red ? nvptx_text(l, "l,%c%s", c, more) : nvptx_text(l, "=%c,l,%c%s", c, c, more);
   const V old = nvptx_asm(l, red ? l->void_ : t, text, constraints, args, n, ASM_EFFECT);
   return red ? LLVMConstNull(t) : old;
@@ -222,7 +237,40 @@ static void lower_cas(Lower *l, const IrOp *op) {
   const V old = r.bits == 8 ? loop(l, &r, expect) : cas_bits(l, &r, r.p, expect, to_bits(l, r.x, r.bits));
   lower_result(l, op, from_bits(l, old, LLVMTypeOf(r.x)));
 }
+// Two or four floats by one instruction, which Hopper has; else one after the other.
+static void lower_add_pack(Lower *l, const IrOp *op) {
+  const uint32_t n = op->noperands - 2;
+  const IrDtype d = ir_operand(op, 2)->type->dtype;
+  const V mask = lower_operand(l, op, 1);
+  int64_t at = 0;
+  const V p = constant_offset(l, lower_operand(l, op, 0), &at);
+  const bool packs = (l->facts->caps & TARGET_CAP_TMA) && d == IR_f32 && n > 1;
+  for (uint32_t i = 0; i < n; i += packs ? n : 1) {
+    V args[6] = {p};
+    const char *predicate = "", *values = "", *constraints = "l";
+    uint32_t count = 1;
+    for (uint32_t k = 0; k < (packs ? n : 1); k++) {
+      values = nvptx_text(l, "%s%s$%u", values, k ? ", " : "", count);
+      constraints = nvptx_text(l, "%s,f", constraints);
+      args[count++] = lower_operand(l, op, 2 + i + k);
+    }
+    if (mask) {
+      predicate = nvptx_text(l, "@$%u ", count);
+      constraints = nvptx_text(l, "%s,b", constraints);
+      args[count++] = mask;
+    }
+    const char *text = packs ? nvptx_text(l, "%sred.relaxed.%s.global.add.v%u.f32 [$0+%lld], {%s};",
+                                          predicate, nvptx_scope(op), n, (long long)at, values)
+                             : nvptx_text(l, "%sred.relaxed.%s.global.add.f32 [$0+%lld], %s;", predicate,
+                                          nvptx_scope(op), (long long)(at + 4 * i), values);
+    nvptx_asm(l, l->void_, text, constraints, args, count, ASM_EFFECT);
+  }
+}
 bool nvptx_atomic(Lower *l, const IrOp *op) {
+  if (op->kind == OP_add_pack) {
+    lower_add_pack(l, op);
+    return true;
+  }
   if (op->kind != OP_atomic_rmw && op->kind != OP_atomic_cas) return false;
   if (lower_lanes(lower_operand(l, op, 0))) lower_fail(l, op, ST_UNSUPPORTED, "atomics on vectors");
   if (op->kind == OP_atomic_cas)
