@@ -85,9 +85,10 @@ class Source:
         self.lines = text.splitlines(True)
         self.spans = {}
         for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.FunctionDef) and node.decorator_list:
-                if "jit" in " ".join(ast.unparse(d) for d in node.decorator_list):
-                    self.spans[node.name] = (node.lineno - 1, node.end_lineno)
+            if not isinstance(node, ast.FunctionDef):
+                continue
+            if node.name == kernel or "jit" in " ".join(ast.unparse(d) for d in node.decorator_list):
+                self.spans[node.name] = (node.lineno - 1, node.end_lineno)  # `f = triton.jit(f)` decorates, too
         first, last = self.spans[kernel]
         body = "".join(self.lines[first:last])
         self.used = [kernel] * 4 + [f for f in self.spans if f != kernel and re.search(rf"\b{f}\b", body)]
