@@ -58,6 +58,7 @@ def run_case(case, library, packages, threads):
         out["wrong"] = f"{type(e).__name__} at {Path(where.filename).name}:{where.lineno}: {e}"
         out["trace"] = traceback.format_exc()
     if test:
+        out["wrong"] = out["wrong"] or next((r["refused"] for r in test.launches.values() if "refused" in r), None)
         out["error"], out["shapes"] = test.error, test.shapes[:3]
         out["kernels"] = [dict(r, kernel=row_name(path, name, packages)) for (path, name), r in test.launches.items()]
     return out
