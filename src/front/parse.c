@@ -41,11 +41,15 @@ typedef struct Conv {
   uint32_t file;
   const char *text;
   uint32_t len;
+  Vec(uint32_t) rows; // where the lines of the text begin
+  SyntaxLines lines;
   uint8_t *kinds;  // TsKind by TSSymbol
   uint8_t *fields; // TsField by TSFieldId
   int depth;
-  bool failed;         // an error was reported; unwind
-  TSTreeCursor cursor; // for kids_of; must be freed however the conversion ends
+  bool failed; // an error was reported; unwind
+  bool split;  // lines.flat has semicolons of ours
+  TSTree *tree;
+  TSTreeCursor cursor; // for kids_of, there with the tree; both must be freed however the conversion ends
 } Conv;
 
 typedef struct Kid {
@@ -78,14 +82,20 @@ static Kids kids_of(Conv *c, TSNode n) {
   return k;
 }
 
-static Loc loc_of_bytes(const Conv *c, TSPoint start, uint32_t b, uint32_t e) {
-  const char *nl = memchr(c->text + b, '\n', e - b);
-  const uint32_t n = nl ? (uint32_t)(nl - (c->text + b)) : e - b;
-  return (Loc){c->file, start.row + 1, start.column + 1, start.column + 1 + (n ? n : 1)};
-}
-
+// By its bytes: the grammar has seen a text with other line breaks.
 static Loc loc_of(const Conv *c, TSNode n) {
-  return loc_of_bytes(c, ts_node_start_point(n), ts_node_start_byte(n), ts_node_end_byte(n));
+  const uint32_t b = ts_node_start_byte(n), e = ts_node_end_byte(n);
+  uint32_t row = 0;
+  for (uint32_t past = c->rows.len; past - row > 1;) {
+    const uint32_t mid = row + (past - row) / 2;
+    if (c->rows.data[mid] <= b)
+      row = mid;
+    else
+      past = mid;
+  }
+  const char *nl = memchr(c->text + b, '\n', e - b);
+  const uint32_t len = nl ? (uint32_t)(nl - (c->text + b)) : e - b, col = b - c->rows.data[row] + 1;
+  return (Loc){c->file, row + 1, col, col + (len ? len : 1)};
 }
 
 static Node *node_new(Conv *c, AstKind kind, TSNode ts) {
@@ -874,6 +884,8 @@ static Node *conv_decorated(Conv *c, TSNode ts) {
 
 // `import a.b as c` and `from m import x as y`: the names, one Alias each.
 static void conv_import_names(Conv *c, const Kids *k, NodeVec *out) {
+  if (k->v.len && text_is(c, vec_last(&k->v).ts, ","))
+    not_python(c, vec_last(&k->v).ts, "a comma after the last name needs brackets around the names");
   for (uint32_t i = 0; i < k->v.len; i++) {
     const Kid *kid = &k->v.data[i];
     if (kid->kind == TS_wildcard_import) {
@@ -969,6 +981,8 @@ static Node *conv_loop(Conv *c, TSNode ts, TsKind kind) {
 
 static void conv_with_items(Conv *c, TSNode ts, NodeVec *out) {
   const Kids k = kids_of(c, ts);
+  if (kind_of(c, ts) == TS_with_clause && k.v.len && text_is(c, vec_last(&k.v).ts, ","))
+    not_python(c, vec_last(&k.v).ts, "a comma after the last item needs brackets around the items");
   for (uint32_t i = 0; i < k.v.len; i++) {
     const Kid *kid = &k.v.data[i];
     if (kid->kind == TS_with_clause) {
@@ -1294,7 +1308,110 @@ static void report_syntax_error(Conv *c, TSNode root) {
   diag(c->d, DIAG_ERROR, loc_of(c, at), "syntax error: this is not Python");
 }
 
-static Status convert(Conv *c, TSNode root, Node **module) {
+// Statements, and the parts of them that begin lines of their own.
+static bool begins_line(TsKind kind) {
+  switch (kind) {
+  case TS_expression_statement:
+  case TS_if_statement:
+  case TS_elif_clause:
+  case TS_else_clause:
+  case TS_for_statement:
+  case TS_while_statement:
+  case TS_with_statement:
+  case TS_return_statement:
+  case TS_break_statement:
+  case TS_continue_statement:
+  case TS_pass_statement:
+  case TS_assert_statement:
+  case TS_raise_statement:
+  case TS_try_statement:
+  case TS_except_clause:
+  case TS_except_group_clause:
+  case TS_finally_clause:
+  case TS_global_statement:
+  case TS_nonlocal_statement:
+  case TS_delete_statement:
+  case TS_print_statement:
+  case TS_exec_statement:
+  case TS_match_statement:
+  case TS_case_clause:
+  case TS_type_alias_statement:
+  case TS_function_definition:
+  case TS_decorated_definition:
+  case TS_decorator:
+  case TS_class_definition:
+  case TS_import_statement:
+  case TS_import_from_statement:
+  case TS_future_import_statement: return true;
+  default: return false;
+  }
+}
+
+// Lines that no statement begins with. Where the grammar sees no end of a statement it reads on in the next line: `if a`
+// and `: b` become one, and so do `a,` and `b = c`. The first kind is reported. The second is two statements: with a
+// semicolon in place of the line break in the flat text the grammar will see that, and *split is set.
+static bool report_joined_lines(Conv *c, TSNode root, bool *split) {
+  const SyntaxLine *const first = c->lines.v.data, *const end = first + c->lines.v.len, *line = first;
+  const Source *src = &c->d->sources.data[c->file];
+  TsKind last = TS_unknown; // of the statement that began the line before
+  TSTreeCursor *cur = &c->cursor;
+  ts_tree_cursor_reset(cur, root);
+  for (bool more = c->lines.known; line < end && c->lines.known;) {
+    const TSNode n = more ? ts_tree_cursor_current_node(cur) : root;
+    const TsKind kind = kind_of(c, n);
+    const uint32_t start = more ? ts_node_start_byte(n) : c->len;
+    if (line->start < start && kind != TS_comment) {
+      const bool comma = line > first && src->text[line[-1].last] == ',' && last == TS_expression_statement;
+      if (!comma || c->split) {
+        diag(c->d, DIAG_ERROR, loc_at(c->file, src->text, line->start),
+             "syntax error: this line goes on with the statement of the line above");
+        diag_hint(c->d, "put brackets around what belongs together");
+        return true;
+      }
+      if (!*split) c->lines.flat = arena_copy(c->a, c->lines.flat, c->len);
+      char *flat = (char *)c->lines.flat;
+      memset(flat + line[-1].last + 1, ' ', line->start - line[-1].last - 1);
+      flat[line[-1].last + 1] = ';';
+      *split = true;
+      line++;
+      continue;
+    }
+    if (begins_line(kind) && line->start == start) last = kind, line++;
+    if ((begins_line(kind) || kind == TS_module || kind == TS_block) && ts_tree_cursor_goto_first_child(cur))
+      continue;
+    while (more && !ts_tree_cursor_goto_next_sibling(cur)) more = ts_tree_cursor_goto_parent(cur);
+  }
+  return false;
+}
+
+static void free_tree(Conv *c) {
+  if (!c->tree) return;
+  ts_tree_cursor_delete(&c->cursor);
+  ts_tree_delete(c->tree);
+  c->tree = NULL;
+}
+
+// The tree of the flat text, in place of the one before.
+static Status parse_flat(Conv *c) {
+  TSParser *parser = ts_parser_new();
+  if (!parser || !ts_parser_set_language(parser, tree_sitter_python())) {
+    if (parser) ts_parser_delete(parser);
+    return ST_INTERNAL;
+  }
+  ts_parser_set_timeout_micros(parser, 10 * 1000 * 1000);
+  TSTree *tree = ts_parser_parse_string(parser, NULL, c->lines.flat, c->len);
+  ts_parser_delete(parser);
+  if (!tree) {
+    diag(c->d, DIAG_ERROR, (Loc){c->file, 1, 1, 0}, "the parser gave up after 10 seconds");
+    return ST_COMPILE;
+  }
+  free_tree(c);
+  c->tree = tree;
+  c->cursor = ts_tree_cursor_new(ts_tree_root_node(tree));
+  return ST_OK;
+}
+
+static Status convert(Conv *c, Node **module) {
   const TSLanguage *lang = tree_sitter_python();
   const uint32_t nsym = ts_language_symbol_count(lang), nfield = ts_language_field_count(lang);
   c->kinds = arena_array(c->a, uint8_t, nsym);
@@ -1314,10 +1431,21 @@ static Status convert(Conv *c, TSNode root, Node **module) {
 #include "front/grammar.def"
 #undef FIELD
   c->fields[0] = TF_none;
-  if (ts_node_has_error(root)) {
-    report_syntax_error(c, root);
-    return ST_COMPILE;
+  vec_push(c->a, &c->rows, 0);
+  for (uint32_t i = 0; i < c->len; i++)
+    if (c->text[i] == '\n') vec_push(c->a, &c->rows, i + 1);
+  for (bool again = true; again; c->split = again) {
+    const Status st = parse_flat(c);
+    if (st) return st;
+    const TSNode root = ts_tree_root_node(c->tree);
+    if (ts_node_has_error(root)) {
+      report_syntax_error(c, root);
+      return ST_COMPILE;
+    }
+    again = false;
+    if (report_joined_lines(c, root, &again)) return ST_COMPILE;
   }
+  const TSNode root = ts_tree_root_node(c->tree);
   *module = node_new(c, AST_Module, root);
   conv_block(c, root, &(*module)->list);
   return c->failed || syntax_tree(c->d, *module) ? ST_COMPILE : ST_OK;
@@ -1345,35 +1473,22 @@ Status parse_python(Arena *a, Diags *d, Strings *strings, uint32_t file, Node **
       diag_hint(d, "save the file with line feeds");
       return ST_COMPILE;
     }
-  if (too_dense(d, file, src->text, src->len) || syntax_indents(a, d, file, src->text, src->len))
+  SyntaxLines lines;
+  if (too_dense(d, file, src->text, src->len) || syntax_indents(a, d, file, src->text, src->len, &lines))
     return ST_COMPILE;
   Conv *c = arena_new(a, Conv);
-  TSParser *parser = ts_parser_new();
-  if (!parser || !ts_parser_set_language(parser, tree_sitter_python())) {
-    if (parser) ts_parser_delete(parser);
-    return ST_INTERNAL;
-  }
-  ts_parser_set_timeout_micros(parser, 10 * 1000 * 1000);
-  TSTree *tree = ts_parser_parse_string(parser, NULL, src->text, (uint32_t)src->len);
-  ts_parser_delete(parser);
-  if (!tree) {
-    diag(d, DIAG_ERROR, (Loc){file, 1, 1, 0}, "the parser gave up after 10 seconds");
-    return ST_COMPILE;
-  }
-  // The arena's escape must not pass over the tree: catch it here, free the tree, go on outward.
   *c = (Conv){.a = a, .d = d, .strings = strings, .file = file, .text = src->text, .len = (uint32_t)src->len};
-  c->cursor = ts_tree_cursor_new(ts_tree_root_node(tree));
+  c->lines = lines;
+  // The arena's escape must not pass over the tree: catch it here, free the tree, go on outward.
   Escape *outer = a->escape, inner;
   if (ESCAPE_TRY(&inner)) {
     a->escape = outer;
-    ts_tree_cursor_delete(&c->cursor);
-    ts_tree_delete(tree);
+    free_tree(c);
     escape_now(outer, inner.status, "%s", inner.message);
   }
   a->escape = &inner;
-  const Status st = convert(c, ts_tree_root_node(tree), module);
+  const Status st = convert(c, module);
   a->escape = outer;
-  ts_tree_cursor_delete(&c->cursor);
-  ts_tree_delete(tree);
+  free_tree(c);
   return st;
 }

@@ -15,8 +15,18 @@ enum {
 // was added to d: text that is too large, not UTF-8, not Python, or nested too deeply.
 Status parse_python(Arena *a, Diags *d, Strings *strings, uint32_t file, Node **module);
 
-// syntax.c. Reports lines whose indentation fits no block; false: there is none.
-bool syntax_indents(Arena *a, Diags *d, uint32_t file, const char *text, size_t len);
+// The lines of a text as Python counts them: what brackets or a backslash continue is one, blanks and comments are none.
+typedef struct SyntaxLine {
+  uint32_t start, last; // offsets of its first and last character that are neither blank nor comment
+} SyntaxLine;
+typedef struct SyntaxLines {
+  Vec(SyntaxLine) v;
+  const char *flat; // the text, where line breaks and comments within brackets are blanks
+  bool known;       // false: its brackets or quotes do not match, so these are not all
+} SyntaxLines;
+
+// syntax.c. Reports lines whose indentation fits no block; false: there is none, and *lines are found.
+bool syntax_indents(Arena *a, Diags *d, uint32_t file, const char *text, size_t len, SyntaxLines *lines);
 // strict.c. Reports what Python refuses although the grammar takes it; false: there is none.
 bool syntax_tree(Diags *d, const Node *module);
 // Reports what is wrong with text that the grammar refused, where it is one of the common mistakes; else false.

@@ -170,6 +170,37 @@ static void test_statements(void **state) {
          "  body: ImportFrom z @3:1\n    names: Alias * @3:15\n");
 }
 
+// A line break within brackets is a blank, elsewhere the end of a statement.
+static void test_lines(void **state) {
+  (void)state;
+  expect("a,\nb = c\n", "  body: ExprStmt @1:1\n"
+                        "    value: Tuple @1:1\n"
+                        "      items: Name a @1:1\n"
+                        "  body: Assign @2:1\n"
+                        "    value: Name c @2:5\n"
+                        "    targets: Name b @2:1\n");
+  expect("a = b, # so\n\nc = d\n", "  body: Assign @1:1\n"
+                                   "    value: Tuple @1:5\n"
+                                   "      items: Name b @1:5\n"
+                                   "    targets: Name a @1:1\n"
+                                   "  body: Assign @3:1\n"
+                                   "    value: Name d @3:5\n"
+                                   "    targets: Name c @3:1\n");
+  expect("if a:\n    b[ # so\n0] = 1\n    c\n", "  body: If @1:1\n"
+                                                "    cond: Name a @1:4\n"
+                                                "    then: Assign @2:5\n"
+                                                "      value: Int 1 @3:6\n"
+                                                "      targets: Subscript @2:5\n"
+                                                "        of: Name b @2:5\n"
+                                                "        items: Int 0 @3:1\n"
+                                                "    then: ExprStmt @4:5\n"
+                                                "      value: Name c @4:5\n");
+  expect("\\\na\n", "  body: ExprStmt @2:1\n    value: Name a @2:1\n");
+  static const char *const joined[] = {"a, b\n= c\n", "if a\n: b\n", "a:\n int\n", "if a: b,\nc = d\n"};
+  for (size_t i = 0; i < DT_COUNTOF(joined); i++) expect_error(joined[i], strlen(joined[i]), "k.py:2:");
+  expect_error("if a:\n        b\n\tc\n", 18, "k.py:3:2: error: syntax error: whether this line");
+}
+
 static void test_bad_text(void **state) {
   (void)state;
   expect_error("def f(:\n  pass\n", 15, "syntax error");
@@ -247,6 +278,7 @@ int main(void) {
       cmocka_unit_test(test_expressions),    cmocka_unit_test(test_literals),
       cmocka_unit_test(test_statements),     cmocka_unit_test(test_bad_text),
       cmocka_unit_test(test_deep_and_large), cmocka_unit_test(test_deep_blocks),
+      cmocka_unit_test(test_lines),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
