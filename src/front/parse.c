@@ -522,6 +522,7 @@ static void conv_params_into(Conv *c, TSNode ts, NodeVec *out);
 static Node *conv_dict(Conv *c, TSNode ts) {
   const Kids k = kids_of(c, ts);
   Node *n = node_new(c, AST_Dict, ts);
+  if (k.v.len == 3 && !k.v.data[1].named) not_python(c, ts, "nothing stands before this comma"); // {,}
   for (uint32_t i = 0; i < k.v.len; i++) {
     const Kid *kid = &k.v.data[i];
     if (!kid->named) continue;
@@ -629,9 +630,9 @@ static Node *conv_expr_inner(Conv *c, TSNode ts) {
   case TS_ellipsis: return node_new(c, AST_Ellipsis, ts);
   case TS_tuple_pattern: { // (x) = ...: only a comma makes a tuple
     const Kids k = kids_of(c, ts);
-    return k.v.len == 3 && k.v.data[1].named && k.v.data[1].kind != TS_list_splat_pattern
-               ? conv_expr(c, k.v.data[1].ts)
-               : conv_items(c, ts, AST_Tuple);
+    const bool one = k.v.len == 3 && k.v.data[1].named;
+    if (one && k.v.data[1].kind == TS_list_splat_pattern) not_python(c, ts, "nothing can be unpacked here");
+    return one ? conv_expr(c, k.v.data[1].ts) : conv_items(c, ts, AST_Tuple);
   }
   case TS_tuple: {
     Node *n = conv_items(c, ts, AST_Tuple);

@@ -171,6 +171,8 @@ static bool explain(Scan *k) {
         i = end;
         continue;
       }
+      if (c == '`') // a string, says the grammar
+        return say(k, i, "strings stand in ' or in \"", "'`' has no meaning here");
       if (c == '\\' && i + 1 < k->len) {
         const size_t from = i;
         i += k->s[i + 1] == '\r' && i + 2 < k->len && k->s[i + 2] == '\n' ? 3 : 2;

@@ -208,6 +208,8 @@ static void test_bad_text(void **state) {
   expect_error("x = '\xff'\n", 8, "byte 0xff is not UTF-8");
   expect_error("x = '\xed\xa0\x80'\n", 10, "byte 0xed is not UTF-8");
   expect_error("a\0b", 3, "NUL");
+  expect_error("(*a) = b\n", 9, "k.py:1:1: error: syntax error: nothing can be unpacked here");
+  expect_error("{,}\n", 4, "k.py:1:1: error: syntax error: nothing stands before this comma");
 }
 
 static void test_deep_and_large(void **state) {
