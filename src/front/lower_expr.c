@@ -634,6 +634,7 @@ static Value *eval_inner(Lower *L, const Node *n) {
   }
   case AST_ListComp: return eval_listcomp(L, n);
   case AST_Other: return front_err(L, n->loc, "%s is not supported in kernels", n->name->s);
+  case AST_Star: return front_err(L, n->loc, "a star among indices is not supported");
   default: return front_err(L, n->loc, "%s is not supported here", ast_kind_name(n->kind));
   }
 }

@@ -18,6 +18,7 @@ def syntax(x, n):
     d = yield n  # ERROR: yield is not supported
     e = 340282366920938463463374607431768211456  # ERROR: an integer beyond 127 bits is not supported
     f = 1 << 200  # ERROR: a compile-time integer beyond 127 bits
+    g = x[:, *n]  # ERROR: a star among indices is not supported
     h = 1 << 64  # ERROR: the constant 18446744073709551616 does not fit 64 bits
     syntax[(1,)](x, n)  # ERROR: a kernel cannot launch another kernel
     raise ValueError("stop")  # ERROR: raised while compiling: stop
