@@ -40,6 +40,8 @@ BATCH = 200  # mutants of one child
 # What a diagnostic looks like: a place, and a sentence. Words that are ours and not the reader's are bugs.
 PLACE = re.compile(r"^\S.*?:\d+:\d+: error: \S.{4,}", re.M)
 OURS = re.compile(r"internal error|\bverif(y|ier)\b|after pass|\bLLVM ERROR\b|assert(ion)? .*failed at .*\.c\b|\bplaced stage\b", re.I)
+# Of Python's text: lines that end so, and annotations that index by a slice.
+ON_PURPOSE = re.compile(r"carriage return|^ +\w+: *[\w.]+\[[^]\n]*:", re.M)
 # Arguments that do not fit the parameters, and a kernel that is not there, have no line.
 ARGUMENTS = ("INVALID", "NOT_FOUND")
 
@@ -298,8 +300,7 @@ def child(build, kernel, first, last, seed, show=False):
         python = refusal(text) if status == "OK" or "syntax error" in message else ""
         if status == "OK" and python:
             status, message = "WRONG", f"compiles, but Python refuses it: {python}"
-        elif status != "OK" and "syntax error" in message and not python and "(((((" not in text and \
-                "carriage return" not in message:  # of lines that end so: refused on purpose
+        elif status != "OK" and "syntax error" in message and not python and "(((((" not in text and not ON_PURPOSE.search(message):
             status, message = "WRONG", f"is Python, but: {message}"
         print(f"end {k} {status} {seconds:.2f} {max(peak, 0):.0f} {message!r}", file=out)
 
