@@ -135,6 +135,8 @@ def double_token(r, s, lines, tokens):
 
 
 def swap_tokens(r, s, lines, tokens):
+    if len(tokens) < 2:
+        return None
     a, b = sorted(r.sample(tokens, 2))
     return splice(splice(lines, b, a[4]), a, b[4])
 
