@@ -21,14 +21,15 @@
 #include "front/parse.h"
 
 enum {
-  FRONT_MAX_CALLS = 64,     // helpers calling helpers
-  FRONT_MAX_EVAL = 1500,    // nested C calls of the evaluator
-  FRONT_MAX_STEPS = 500000, // statements lowered in one compile: unrolling ends here
-  FRONT_REFUSED_TRIPS = 64, // an unrolled loop ends there where something in it is refused
-  FRONT_MAX_UNROLL = 65536, // trips of one unrolled loop, items of a tuple
-  FRONT_MAX_TEXT = 1 << 20, // bytes of a string
-  FRONT_MAX_FILES = 64,     // imported files
-  FRONT_MAX_ARGS = 24       // of a library function
+  FRONT_MAX_CALLS = 64,      // helpers calling helpers
+  FRONT_MAX_EVAL = 1500,     // nested C calls of the evaluator
+  FRONT_MAX_STEPS = 500000,  // statements lowered in one compile: unrolling ends here
+  FRONT_MAX_VALUES = 500000, // of the IR of one function; and here
+  FRONT_REFUSED_TRIPS = 64,  // an unrolled loop ends there where something in it is refused
+  FRONT_MAX_UNROLL = 65536,  // trips of one unrolled loop, items of a tuple
+  FRONT_MAX_TEXT = 1 << 20,  // bytes of a string
+  FRONT_MAX_FILES = 64,      // imported files
+  FRONT_MAX_ARGS = 24        // of a library function
 };
 
 // ---- types ---------------------------------------------------------------------------------------

@@ -75,11 +75,16 @@ Value *front_err_hint(Lower *L, Loc loc, const char *hint, const char *fmt, ...)
 }
 
 bool front_step(Lower *L, Loc loc) {
+  static const char hint[] = "use tl.range in place of tl.static_range";
   Front *f = L->f;
-  if (++f->steps <= FRONT_MAX_STEPS) return true;
-  if (f->steps == FRONT_MAX_STEPS + 1)
-    front_err_hint(L, loc, "use tl.range in place of tl.static_range",
-                   "the program unrolls to more than %d statements", FRONT_MAX_STEPS);
+  if (f->steps > FRONT_MAX_STEPS) return false; // reported
+  if (++f->steps > FRONT_MAX_STEPS) {
+    front_err_hint(L, loc, hint, "the program unrolls to more than %d statements", FRONT_MAX_STEPS);
+    return false;
+  }
+  if (!L->b.block || L->b.block->func->next_id <= FRONT_MAX_VALUES) return true;
+  f->steps = FRONT_MAX_STEPS + 1;
+  front_err_hint(L, loc, hint, "the program unrolls to more than %d operations", FRONT_MAX_VALUES);
   return false;
 }
 
