@@ -45,9 +45,10 @@ def attention_descriptor_kernel(q_desc, k_desc, v_desc, out_desc, lse_ptr, scale
         cols = start + tl.arange(0, BLOCK_N)
         k = k_desc.load([kv, start, 0]).reshape(BLOCK_N, HEAD_DIM)
         scores = tl.dot(q, k.T, input_precision="ieee")
-        visible = cols[None, :] < seq_k
         if CAUSAL:
-            visible = visible & (cols[None, :] <= rows[:, None])
+            visible = cols[None, :] < tl.minimum(rows + 1, seq_k)[:, None]
+        else:
+            visible = cols[None, :] < seq_k
         scores = tl.where(visible, scores, float("-inf"))
         new_max = tl.maximum(row_max, tl.max(scores, axis=1) * (scale * log2e))
         # Each query sees key 0, which comes first: no maximum stays at -inf.

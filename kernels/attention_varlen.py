@@ -41,9 +41,10 @@ def attend(q, acc, row_sum, row_max, k_ptr, v_ptr, rows, begin, end, len_k, shif
         k = tl.load(k_ptr + at + block, mask=cols[:, None] < len_k, other=0.0)
         scores = tl.dot(q, tl.trans(k), input_precision="ieee")
         if MASKED:
-            visible = cols[None, :] < len_k
             if CAUSAL:
-                visible = visible & (cols[None, :] <= rows[:, None] + shift)
+                visible = cols[None, :] < tl.minimum(rows + shift + 1, len_k)[:, None]
+            else:
+                visible = cols[None, :] < len_k
             scores = tl.where(visible, scores, float("-inf"))
         new_max = tl.maximum(row_max, tl.max(scores, axis=1) * scale)
         # A row that sees no key yet keeps -inf; exp2 of -inf - 0 is 0, never NaN.
