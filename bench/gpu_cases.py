@@ -260,7 +260,7 @@ def grouped(b, title, groups, tokens, n, k):
 
 
 # ---- attention -------------------------------------------------------------------------------------------------------------
-QUERY_BLOCKS = configs("bm bn warps stages", (128, 128, 8, 2), (128, 64, 8, 3), (64, 64, 4, 2), (64, 128, 4, 2))
+QUERY_BLOCKS = configs("bm bn warps stages", (128, 128, 8, 2), (128, 64, 8, 3), (64, 64, 4, 2), (64, 64, 4, 3), (64, 128, 4, 2))
 
 
 def by_cudnn(q, k, v, causal):

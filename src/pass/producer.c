@@ -16,7 +16,9 @@
 #include <string.h>
 
 enum {
-  PRODUCER_WARPS = 4, // registers are given up by four warps at once
+  // Registers are given up by four warps at once. Where nobody needs them one warp does, and two blocks may share a multiprocessor.
+  PRODUCER_WARPS = 4,
+  GIVES_FROM = 8, // warps of the program: else a thread has enough registers without taking the producer's
   MOST_RINGS = 4,
   MOST_READERS = 16,
   MOST_FEEDS = 2
@@ -510,17 +512,19 @@ static void divide(Producer *p) {
   IrBuilder b = ir_builder_before(end);
   b.loc = p->readers[0].dot->loc;
   IrOp *parts = ir_build(&b, OP_warp_partitions, 0, NULL, 0, NULL, 2);
-  const int64_t first[2] = {0, m->num_warps}, warps[2] = {m->num_warps, PRODUCER_WARPS}, alone[2] = {0, 1};
+  const bool gives = m->num_warps >= GIVES_FROM;
+  const int64_t first[2] = {0, m->num_warps}, warps[2] = {m->num_warps, gives ? PRODUCER_WARPS : 1},
+                alone[2] = {0, 1};
   ir_set_attr_ints(parts, ATTR_first, first, 2);
   ir_set_attr_ints(parts, ATTR_warps, warps, 2);
   ir_set_attr_ints(parts, ATTR_alone, alone, 2);
-  if (m->num_warps >= 8) { // else a thread has enough registers without taking the producer's
+  if (gives) {
     const int64_t threads = m->num_warps * m->lanes, spare = 24 * PRODUCER_WARPS * m->lanes;
     const int64_t regs[2] = {
         (65536 - spare) / threads / 8 * 8 > 240 ? 240 : (65536 - spare) / threads / 8 * 8, 24};
     ir_set_attr_ints(parts, ATTR_regs, regs, 2);
   }
-  m->extra_warps = PRODUCER_WARPS;
+  m->extra_warps = (int)warps[1];
   IrBlock *all = parts->regions[0], *fetch = parts->regions[1];
   while (f->body->first != parts) ir_move_to_end(f->body->first, all);
   Map values;
