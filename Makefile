@@ -197,7 +197,7 @@ test: setup
 test-unit: # ROOM=ir: only that room's, without set-up
 	@$(MAKE) --no-print-directory $(JOBS) units
 	@tests/run --build $(B) $(if $(ROOM),$(foreach r,$(ROOM),unit/$(r)_),unit/) $(ARGS)
-# Real kernels from installed packages (some GB the first time): make corpus ARGS="liger --jobs 1"
+# Real kernels from installed packages (some GB the first time): make corpus ARGS="liger --jobs 1"; on a GPU: ARGS="--device cuda:0"
 corpus: setup
 	@$(MAKE) --no-print-directory $(JOBS) all
 	@scripts/setup-corpus

@@ -32,11 +32,6 @@ NAMES = {torch.float64: "f64", torch.float32: "f32", torch.float16: "f16", torch
          torch.int64: "i64", torch.float8_e4m3fn: "f8e4m3", torch.float8_e5m2: "f8e5m2"}
 
 
-class TeamOptions(c.Structure):
-    _fields_ = [("size", c.c_size_t), ("local_ranks", c.c_int), ("from_environment", c.c_bool), ("device", c.c_char_p),
-                ("threads_per_rank", c.c_int), ("symmetric_bytes", c.c_size_t), ("trace", c.c_bool)]
-
-
 @dataclass
 class Blocks:
     """A tensor as the argument of a descriptor parameter."""
@@ -75,7 +70,7 @@ class Bench(ditron.Runner):
         o = ditron.ContextOptions(size=c.sizeof(ditron.ContextOptions), deadline_seconds=60)
         self.check(self.lib.dt_context_create(c.byref(o), c.byref(self.context)))
         name = b"cpu" if device == "cpu" else b"cuda:0"
-        t = TeamOptions(size=c.sizeof(TeamOptions), local_ranks=1, symmetric_bytes=1 << 20, device=name)
+        t = ditron.TeamOptions(size=c.sizeof(ditron.TeamOptions), local_ranks=1, symmetric_bytes=1 << 20, device=name)
         self.check(self.lib.dt_team_create(self.context, c.byref(t), c.byref(self.team)))
         self.rank = c.c_void_p(self.lib.dt_team_local(self.team, 0))
         if self.timed:

@@ -5,3 +5,4 @@ python=$ROOT/build/deps/corpus/bin/python
   { echo "skipped: no environment with torch and Triton in build/deps/corpus; make corpus makes it (some GB)"; exit 77; }
 "$python" "$ROOT/tests/corpus/run.py" --build "$BUILD" --sample
 "$python" "$ROOT/tests/corpus/run.py" --build "$BUILD" --sample --package
+"$python" "$ROOT/tests/corpus/run.py" --build "$BUILD" --sample --device copies softmax  # as on a GPU, on the CPU

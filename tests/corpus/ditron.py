@@ -1,5 +1,6 @@
 """Ditron's C API by ctypes, as much of it as the corpus needs: compile one kernel of a file for arguments like these,
-launch it over CPU tensors in place. No torch here: a pointer is ("ptr", dtype name, address)."""
+launch it over CPU tensors in place, or over copies on a device. No torch here: a pointer is ("ptr", dtype name, address)."""
+import contextlib
 import ctypes as c
 import os
 import time
@@ -10,6 +11,7 @@ DTYPES = ("i1 i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64 f8e4m3 f8e5m2").spl
 CODE = {name: i for i, name in enumerate(DTYPES)}
 MAX_RANK = 5
 DEADLINE = 60
+ALIGNED = 64  # what dt_alloc promises
 
 
 class Desc(c.Structure):
@@ -38,6 +40,15 @@ class CompileOptions(c.Structure):
 class ContextOptions(c.Structure):
     _fields_ = [("size", c.c_size_t), ("cache_dir", c.c_char_p), ("deadline_seconds", c.c_double),
                 ("print", c.c_void_p), ("user", c.c_void_p)]
+
+
+class TeamOptions(c.Structure):
+    _fields_ = [("size", c.c_size_t), ("local_ranks", c.c_int), ("from_environment", c.c_bool), ("device", c.c_char_p),
+                ("threads_per_rank", c.c_int), ("symmetric_bytes", c.c_size_t), ("trace", c.c_bool)]
+
+
+class Device(c.Structure):
+    _fields_ = [("name", c.c_char * 32), ("target", c.c_char * 16), ("text", c.c_char * 320), ("usable", c.c_bool)]
 
 
 class KernelInfo(c.Structure):
@@ -124,16 +135,18 @@ def memory_kib(field):
 
 
 class Runner:
-    """One context, one rank, one stream."""
+    """One context, one rank on a device ("cpu", "cuda:0"), one stream."""
 
-    def __init__(self, library):
+    def __init__(self, library, device="cpu"):
         self.lib = c.CDLL(library, mode=c.RTLD_LOCAL)
         self.lib.dt_error.restype = self.lib.dt_status_name.restype = self.lib.dt_kernel_arg_name.restype = c.c_char_p
         self.lib.dt_team_local.restype = c.c_void_p
         self.context, self.team, self.stream = c.c_void_p(), c.c_void_p(), c.c_void_p()
         o = ContextOptions(size=c.sizeof(ContextOptions), cache_dir=b"", deadline_seconds=DEADLINE)
         self.check(self.lib.dt_context_create(c.byref(o), c.byref(self.context)))
-        self.check(self.lib.dt_team_create(self.context, None, c.byref(self.team)))
+        t = TeamOptions(size=c.sizeof(TeamOptions), device=device.encode(), symmetric_bytes=1 << 20)
+        self.check(self.lib.dt_team_create(self.context, c.byref(t), c.byref(self.team)))
+        self.target = None if device == "cpu" else self.target_of(device)
         self.rank = c.c_void_p(self.lib.dt_team_local(self.team, 0))
         self.check(self.lib.dt_stream_create(self.rank, b"corpus", c.byref(self.stream)))
 
@@ -142,14 +155,19 @@ class Runner:
             raise Refused(self.lib.dt_status_name(status).decode(),
                           (self.lib.dt_error(self.context) or b"").decode(errors="replace"))
 
+    def target_of(self, device):
+        """What a kernel is compiled for to run there."""
+        self.lib.dt_device_info.restype = c.c_bool
+        d, i = Device(), 0
+        while self.lib.dt_device_info(self.context, c.c_size_t(i), c.byref(d)):
+            if d.name.decode() == device:
+                return d.target
+            i += 1
+        raise LookupError(f"there is no {device}")
+
     def compile(self, path, kernel, values, search=(), bound=None, num_warps=0, num_stages=0):
         """The image, the milliseconds of processor time it took, and by how many MiB the process grew at most."""
-        args, names = named(values), named(bound or {})
-        folders = (c.c_char_p * (len(search) + 1))(*[s.encode() for s in search], None)
-        o = CompileOptions(size=c.sizeof(CompileOptions), num_warps=num_warps, num_stages=num_stages,
-                           search_path=folders, globals=names, nglobals=len(bound or {}),
-                           no_asserts=True)  # Triton's default
-        image = c.c_void_p()
+        args, o, image = named(values), self.options(search, bound, num_warps, num_stages), c.c_void_p()
         try:
             with open("/proc/self/clear_refs", "w") as f:
                 f.write("5")  # the peak counts from here
@@ -161,6 +179,43 @@ class Runner:
         ms = (time.process_time() - start) * 1e3
         self.check(status)
         return image, ms, max(0, memory_kib("VmHWM") - before) / 1024
+
+    def options(self, search, bound, num_warps, num_stages):
+        folders = (c.c_char_p * (len(search) + 1))(*[s.encode() for s in search], None)
+        return CompileOptions(size=c.sizeof(CompileOptions), target=self.target, num_warps=num_warps, num_stages=num_stages,
+                              search_path=folders, globals=named(bound or {}), nglobals=len(bound or {}),
+                              no_asserts=True)  # Triton's default
+
+    def emit(self, stage, path, kernel, values, search=(), bound=None, num_warps=0, num_stages=0):
+        """The text of a stage of what compile() compiles."""
+        args, o, text = named(values), self.options(search, bound, num_warps, num_stages), c.c_char_p()
+        self.check(self.lib.dt_emit_file(self.context, os.fsencode(path), kernel.encode(), args, c.c_size_t(len(values)),
+                                         c.byref(o), stage.encode(), c.byref(text)))
+        return text.value.decode(errors="replace")
+
+    @contextlib.contextmanager
+    def copies(self, blocks):
+        """Blocks of host memory, {address: bytes}, copied to the device: {address: address there}, aligned alike. What was
+        written there is copied back at the end, unless it ends in an error."""
+        owned, there = [], {}
+        try:
+            for address, size in blocks.items():
+                p = c.c_void_p()
+                self.check(self.lib.dt_alloc(self.rank, c.c_size_t(size + ALIGNED), c.byref(p)))
+                owned.append(p)
+                there[address] = p.value + address % ALIGNED
+                self.copy(there[address], address, size)
+            self.check(self.lib.dt_stream_sync(self.stream))
+            yield there
+            for address, size in blocks.items():
+                self.copy(address, there[address], size)
+            self.check(self.lib.dt_stream_sync(self.stream))
+        finally:
+            for p in owned:
+                self.lib.dt_free(self.rank, p)
+
+    def copy(self, to, source, size):
+        self.check(self.lib.dt_copy(self.stream, c.c_void_p(to), c.c_void_p(source), c.c_size_t(size)))
 
     def launch(self, image, grid, values):
         """Runs a compiled kernel with these arguments by name, in place, to its end."""

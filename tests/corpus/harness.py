@@ -6,6 +6,9 @@ Ditron's and can be compared with a torch expression. Within `interpreted()` Tri
 instead, Ditron runs it on copies of the arguments as they were before, and every tensor is compared afterwards.
 Autotuners take the first configuration that their pruning leaves; heuristics are evaluated as ever.
 
+On another device than the CPU (DEVICE) nothing of that changes but the launches: what their tensors live in is copied there,
+the kernel is compiled for it and runs over the copies, and they are copied back.
+
     @case("B", "unsloth softcap")
     def _(t):
         x = t.randn(37, 1000, dtype=torch.bfloat16)
@@ -34,8 +37,15 @@ import packages  # noqa: E402
 from packages import PACKAGES, SOURCES, unsloth, vllm, without_gpu  # noqa: E402,F401
 
 HAVE_VLLM = (SOURCES / "vllm").is_dir()
+DEVICE = "cpu"  # or "cuda:0"; "copies": the CPU, over copies too
 BOUNDS = {torch.float64: 1e-5, torch.float32: 1e-5, torch.float16: 2e-3, torch.bfloat16: 2e-2,
           torch.float8_e4m3fn: 1e-1, torch.float8_e5m2: 2e-1}
+# A GPU adds in another order, fuses products into sums and has exp and its like in hardware, a few units in the last place
+# off. That is a matter of f32 and f64: what is narrower is rounded by more.
+GPU_FACTOR = 4
+# A product of f32 tiles reads 10 bits of significand of its factors there, as Triton has it unless a kernel asks for more:
+# 2^-11 of each factor, through several products on end. On a CPU all bits are read.
+GPU_TF32 = 5e-3
 POINTEE = {torch.bool: "i1", torch.int8: "i8", torch.int16: "i16", torch.int32: "i32", torch.int64: "i64",
            torch.uint8: "u8", torch.uint16: "u16", torch.uint32: "u32", torch.uint64: "u64", torch.float16: "f16",
            torch.bfloat16: "bf16", torch.float32: "f32", torch.float64: "f64", torch.float8_e4m3fn: "f8e4m3",
@@ -69,18 +79,18 @@ def case(kind, name, sample=False, timeout=100):
 # ---- arguments ------------------------------------------------------------------------------------
 
 
-def argument(x):
-    """A launch argument of Triton's as one of Ditron's."""
+def argument(x, shift=0):
+    """A launch argument of Triton's as one of Ditron's, which points so many bytes farther on."""
     if isinstance(x, tl.constexpr):
         x = x.value
     if isinstance(x, TensorWrapper):
-        return ditron.Pointer(LANGUAGE[x.dtype.name], x.data_ptr())
+        return ditron.Pointer(LANGUAGE[x.dtype.name], x.data_ptr() + shift)
     if hasattr(x, "data_ptr"):  # a tensor, or a package's view of one
-        return ditron.Pointer(POINTEE[x.dtype], x.data_ptr())
+        return ditron.Pointer(POINTEE[x.dtype], x.data_ptr() + shift)
     if isinstance(x, tl.dtype):
         return ditron.Type(LANGUAGE[x.name])
     if hasattr(x, "block_shape"):
-        return ditron.Tensor(POINTEE[x.base.dtype], x.base.data_ptr(), tuple(x.shape), tuple(x.strides),
+        return ditron.Tensor(POINTEE[x.base.dtype], x.base.data_ptr() + shift, tuple(x.shape), tuple(x.strides),
                              tuple(x.block_shape))
     if isinstance(x, interpreter.InterpretedFunction):
         return ditron.Jit(x.fn.__name__)
@@ -97,6 +107,14 @@ def tensor_of(x):
     if isinstance(x, TensorWrapper):
         return x.base
     return x.base if hasattr(x, "block_shape") else x if isinstance(x, torch.Tensor) else None
+
+
+def storage_of(x):
+    """What an argument points into, or None."""
+    t = tensor_of(x)
+    if t is None and hasattr(x, "data_ptr"):
+        t = x._base  # a package's view of a tensor
+    return None if t is None or not t.untyped_storage().nbytes() else t.untyped_storage()
 
 
 def copies(values):
@@ -150,7 +168,8 @@ class Test:
     """What a case sees: data, comparisons, and the record of launches."""
 
     def __init__(self, library):
-        self.runner = ditron.Runner(library)
+        self.runner = ditron.Runner(library, "cpu" if DEVICE == "copies" else DEVICE)
+        self.on_gpu, self.tf32 = self.runner.target is not None, False
         self.launches = {}  # (path, kernel) -> row
         self.error, self.compared = 0.0, 0
         self.shapes = []
@@ -167,6 +186,13 @@ class Test:
     def randint(self, low, high, shape, dtype=torch.int64):
         return torch.randint(low, high, shape, generator=self.random).to(dtype)
 
+    def allowed(self, dtype, bound):
+        """The bound of a comparison: the case's, or that of the type; wider on a GPU."""
+        bound = BOUNDS.get(dtype, 0) if bound is None else bound
+        if self.on_gpu and dtype in (torch.float32, torch.float64):
+            bound *= GPU_FACTOR
+        return max(bound, GPU_TF32) if self.tf32 else bound
+
     def same(self, got, want, bound=None, what="result"):
         """got equals want: tensors, or tuples of them (None stands for what is not compared)."""
         if isinstance(got, (tuple, list)):
@@ -174,7 +200,8 @@ class Test:
                 if w is not None:
                     self.same(g, w, bound, f"{what} {i}")
             return
-        error, wrong = difference(got, want.to(got.dtype) if want.dtype != got.dtype else want, bound)
+        error, wrong = difference(got, want.to(got.dtype) if want.dtype != got.dtype else want,
+                                  self.allowed(got.dtype, bound))
         self.error, self.compared = max(self.error, error), self.compared + 1
         if wrong:
             raise Wrong(f"{what}: {wrong}")
@@ -232,7 +259,7 @@ class Test:
         for name, x in values.items():
             if tensor_of(x) is not None:
                 bounds = self.bounds.get(name) if isinstance(self.bounds, dict) else self.bounds
-                error, wrong = difference(tensor_of(before[name]), tensor_of(x), bounds)
+                error, wrong = difference(tensor_of(before[name]), tensor_of(x), self.allowed(tensor_of(x).dtype, bounds))
                 row["error"], self.error, self.compared = max(row["error"], error), max(self.error, error), self.compared + 1
                 if wrong:
                     raise Wrong(f"{fn.__name__}: {name}: {wrong}")
@@ -247,14 +274,25 @@ class Test:
         bound = {n: argument(x) for n, x in bound.items()}
         if RECORD and not row.get("recorded"):
             row["recorded"] = record(path, fn.__name__, plain, bound, Path(path).read_text() if generated else None)
+        what = (path, fn.__name__, plain, [str(PACKAGES), str(SOURCES)], bound, options.get("num_warps") or 0,
+                options.get("num_stages") or 0)
         try:
-            image, ms, mib = self.runner.compile(path, fn.__name__, plain, [str(PACKAGES), str(SOURCES)],
-                                                 bound, options.get("num_warps") or 0, options.get("num_stages") or 0)
+            image, ms, mib = self.runner.compile(*what)
             row["ms"], row["mib"] = max(row["ms"], ms), max(row["mib"], mib)
-            self.runner.launch(image, grid, plain)
+            if DEVICE == "cpu":
+                self.runner.launch(image, grid, plain)
+                return
+            self.tf32 = self.tf32 or self.on_gpu and "prec=tf32" in self.runner.emit("tile", *what)
+            self.launch_over_copies(image, grid, values)
         except ditron.Refused as e:
             row["refused"] = str(e)  # a package may catch it and go another way
             raise
+
+    def launch_over_copies(self, image, grid, values):
+        storages = {name: s for name, x in values.items() if (s := storage_of(x)) is not None}
+        with self.runner.copies({s.data_ptr(): s.nbytes() for s in storages.values()}) as there:
+            shifts = {name: there[s.data_ptr()] - s.data_ptr() for name, s in storages.items()}
+            self.runner.launch(image, grid, {name: argument(x, shifts.get(name, 0)) for name, x in values.items()})
 
 
 RECORD = ""  # a file that gets a line for each kernel that a case launches

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Runs real Triton kernels from installed packages through Ditron and compares what they compute; see harness.py.
 
-    run.py [--build DIR] [--sample] [--package] [--json FILE] [--record FILE] [--jobs N] [--list] [FILTER ...]
+    run.py [--build DIR | --library FILE] [--device cpu|cuda:0|copies] [--sample] [--package] [--json FILE] [--record FILE]
+           [--jobs N] [--list] [FILTER ...]
 
 A case runs in a process of its own, with a time limit. Prints a row a kernel and closes with `right N of M` kernels;
 fails where fewer than 57 of 60 are right. FILTER: a part of a case's class and name.
@@ -129,6 +130,9 @@ def shape_text(shapes):
 def main():
     p = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     p.add_argument("--build", default=str(ROOT / "build"))
+    p.add_argument("--library", metavar="FILE", help="libditron.so or libditron.so.0; default: that of the build")
+    p.add_argument("--device", default="cpu", metavar="NAME",
+                   help="where the kernels run: cpu, cuda:0, or copies, which is the CPU over copies of all tensors")
     p.add_argument("--sample", action="store_true", help="the fast sample")
     p.add_argument("--package", action="store_true", help="launch through the Python package")
     p.add_argument("--json", metavar="FILE", help="write the results there too")
@@ -138,7 +142,9 @@ def main():
     p.add_argument("--logs", help="folder of what the cases print")
     p.add_argument("filters", nargs="*")
     a = p.parse_args()
-    library = str(Path(a.build).resolve() / "libditron.so")
+    if a.package and a.device != "cpu":
+        p.error("--package launches over the CPU's tensors; it goes with no --device")
+    library = str(Path(a.library or f"{a.build}/libditron.so").resolve())
     scratch = tempfile.TemporaryDirectory(prefix="ditron-corpus-")
     os.environ["FLAGGEMS_CACHE_DIR"] = scratch.name
     logs = Path(a.logs or scratch.name)
@@ -146,6 +152,7 @@ def main():
 
     sys.path.insert(0, str(HERE))
     import harness
+    harness.DEVICE = a.device
     if a.package:
         import package
         package.use(harness, a.build)
