@@ -36,6 +36,7 @@ import ditron  # noqa: E402
 import packages  # noqa: E402
 from packages import PACKAGES, SOURCES, unsloth, vllm, without_gpu  # noqa: E402,F401
 
+packages.choose_modules()
 HAVE_VLLM = (SOURCES / "vllm").is_dir()
 DEVICE = "cpu"  # or "cuda:0"; "copies": the CPU, over copies too
 BOUNDS = {torch.float64: 1e-5, torch.float32: 1e-5, torch.float16: 2e-3, torch.bfloat16: 2e-2,

@@ -8,14 +8,40 @@ import importlib
 import os
 import sys
 import types
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 import torch
 import triton
 import triton.language as tl
 
-PACKAGES = Path(torch.__file__).resolve().parents[1]
-SOURCES = PACKAGES.parents[3] / "corpus-src"  # packages of which only the sources are there; both paths without links
+# Where the packages are, and those of which only the sources are there: beside torch in the environment of scripts/setup-corpus,
+# or all in one folder of what scripts/pack-corpus packed. Paths without links.
+PACKED = Path(__file__).resolve().parents[2] / "packages"
+PACKAGES = PACKED if PACKED.is_dir() else Path(torch.__file__).resolve().parents[1]
+SOURCES = PACKED if PACKED.is_dir() else PACKAGES.parents[3] / "corpus-src"
+# what they take to other ways with where it is installed; the cases are written for an environment without
+ABSENT = {"bitsandbytes", "causal_conv1d", "cutlass", "fbgemm_gpu", "flash_attn", "flash_qla", "peft", "redis", "tilelang", "torchao",
+          "transformers"}
+
+
+class Finder(PathFinder):
+    """Finds all modules but ABSENT."""
+
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        return None if name in ABSENT else super().find_spec(name, path, target)
+
+
+def choose_modules():
+    """Makes the modules that can be imported those that the cases know, on a machine that has others too, and torch one
+    without a GPU: what host code does is the same on every machine. CUDA stays untouched in this process, as it must be
+    for its children, which run the cases, to use it."""
+    sys.meta_path[sys.meta_path.index(PathFinder)] = Finder
+    if PACKED.is_dir():
+        sys.path.insert(0, str(PACKED))
+    torch.cuda.is_available = lambda: False
+    torch.cuda.device_count = lambda: 0
 
 
 def bare_package(name, **attributes):
