@@ -59,6 +59,10 @@ static void normalise(PassAxis *a, const IrType *t) {
     a->contig[d] = c;
   }
   if (bits == 1) a->all_div = 1;
+  for (int d = 0; d < axis_dims(a); d++) { // neighbours differ by one, whatever a hint says of all
+    const int32_t step = ir_type_is_ptr(t) ? axis_pow2_of(ir_dtypes[t->dtype].bytes) : 1;
+    if (a->contig[d] > 1 && a->all_div > step) a->all_div = step;
+  }
   for (int d = 0; bits == 1 && d < axis_dims(a); d++) a->div[d] = 1;
   for (int d = 0; d < axis_dims(a); d++) {
     const int32_t extent = a->rank ? axis_pow2_of(t->shape[d]) : 1;

@@ -253,8 +253,12 @@ static void lower_for(Lower *l, const IrOp *op) {
   // Used only where `more` holds, so it cannot wrap there.
   const V after = uns ? LLVMBuildAdd(l->b, i, step, "") : LLVMBuildNSWAdd(l->b, i, step, "");
   V more;
+  int64_t end = INT64_MIN;
   if (known && !down && !uns && (s == 1 || lower_upper_bound(ir_operand(op, 1), 0) <= INT32_MAX - s)) {
     more = lower_icmp(l, LLVMIntSLT, after, hi);
+  } else if (down && !uns && (s == -1 || (ir_const_int(ir_operand(op, 1), &end) && end >= INT8_MIN - s))) {
+    // signed, also since ptxas 13.0 takes the unsigned form that LLVM makes of the other for a counter that never passes 0
+    more = lower_icmp(l, LLVMIntSGT, after, hi);
   } else {
     const V left = down ? lower_sub(l, i, hi) : lower_sub(l, hi, i);
     more = lower_icmp(l, LLVMIntUGT, left, down ? LLVMConstInt(LLVMTypeOf(lo), -(uint64_t)s, false) : step);

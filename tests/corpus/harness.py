@@ -47,6 +47,8 @@ GPU_FACTOR = 4
 # A product of f32 tiles reads 10 bits of significand of its factors there, as Triton has it unless a kernel asks for more:
 # 2^-11 of each factor, through several products on end. On a CPU all bits are read.
 GPU_TF32 = 5e-3
+# Hopper's matrix unit keeps sums of 8-bit floats in some 14 bits of significand, as Triton leaves it unless a kernel asks for more.
+GPU_F8 = 5e-4
 POINTEE = {torch.bool: "i1", torch.int8: "i8", torch.int16: "i16", torch.int32: "i32", torch.int64: "i64",
            torch.uint8: "u8", torch.uint16: "u16", torch.uint32: "u32", torch.uint64: "u64", torch.float16: "f16",
            torch.bfloat16: "bf16", torch.float32: "f32", torch.float64: "f64", torch.float8_e4m3fn: "f8e4m3",
@@ -170,7 +172,7 @@ class Test:
 
     def __init__(self, library):
         self.runner = ditron.Runner(library, "cpu" if DEVICE == "copies" else DEVICE)
-        self.on_gpu, self.tf32 = self.runner.target is not None, False
+        self.on_gpu, self.floor = self.runner.target is not None, 0
         self.launches = {}  # (path, kernel) -> row
         self.error, self.compared = 0.0, 0
         self.shapes = []
@@ -192,7 +194,12 @@ class Test:
         bound = BOUNDS.get(dtype, 0) if bound is None else bound
         if self.on_gpu and dtype in (torch.float32, torch.float64):
             bound *= GPU_FACTOR
-        return max(bound, GPU_TF32) if self.tf32 else bound
+        return max(bound, self.floor)
+
+    def coarseness(self, what):
+        """The bound that products of few bits ask for on a GPU, which all results behind them have."""
+        tile = self.runner.emit("tile", *what) if self.on_gpu else ""
+        return GPU_TF32 if "prec=tf32" in tile else GPU_F8 if re.search(r"= dot ", tile) and re.search(r"xf8e\dm\d>", tile) else 0
 
     def same(self, got, want, bound=None, what="result"):
         """got equals want: tensors, or tuples of them (None stands for what is not compared)."""
@@ -283,7 +290,7 @@ class Test:
             if DEVICE == "cpu":
                 self.runner.launch(image, grid, plain)
                 return
-            self.tf32 = self.tf32 or self.on_gpu and "prec=tf32" in self.runner.emit("tile", *what)
+            self.floor = max(self.floor, self.coarseness(what))
             self.launch_over_copies(image, grid, values)
         except ditron.Refused as e:
             row["refused"] = str(e)  # a package may catch it and go another way

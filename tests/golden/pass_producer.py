@@ -1,4 +1,4 @@
-# Four warps compute and four more are there for the one that fetches: rings of three stages, a barrier for full and one for empty ones.
+# Four warps compute and one fetches: rings of three stages, a barrier for full and one for empty ones.
 # Stage and phase go through both loops. The product runs on in the next turn, so a turn hands back the stage of the one before, and
 # the loop's last is handed back behind it; -1: there is none. The producer has the program's control and addresses; nothing of its tiles
 # is left when dce has been there.
@@ -16,12 +16,12 @@ def product(a_desc, b_desc, c_desc, M, K):
         c_desc.store([t * 64, 0], total.to(tl.float16))
 
 
-# CHECK: module stage=tile warps=4 stages=3 lanes=32 extra=4
+# CHECK: module stage=tile warps=4 stages=3 lanes=32 extra=1
 # CHECK: %0 = mem_alloc : memdesc<3*64x32xf16, shared>
 # CHECK-NEXT: %1 = mem_alloc : memdesc<3*32x64xf16, shared>
 # CHECK-NEXT: %2 = mbarrier_alloc {count=1} : mbarrier<3>
 # CHECK-NEXT: %3 = mbarrier_alloc {count=4} : mbarrier<3>
-# CHECK-NEXT: warp_partitions {first=[0, 4], warps=[4, 4], alone=[0, 1]} {
+# CHECK-NEXT: warp_partitions {first=[0, 4], warps=[4, 1], alone=[0, 1]} {
 # CHECK: : i32, i32 { (%t: i32, %15: i32, %16: i32)
 # CHECK: %18 = const {value=-1} : i32
 # CHECK-NEXT: %total, %15, %16, %18 : tile<64x64xf32>, i32, i32, i32 { (%k: i32, %total_1: tile<64x64xf32>, %23: i32, %24: i32, %25: i32)

@@ -393,13 +393,6 @@ static void test_atomics(void **state) {
         "atom.acq_rel.gpu.global.exch.b32", "fence.sc.sys; atom.acq_rel.sys.global.cas.b32",
         "atom.acquire.gpu.global.xor.b32"},
        0},
-      {"packs",
-       "",
-       "f32",
-       "  %v = si2f %t : thread f32\n  %m = cmp %t, %t {cmp=eq} : thread i1\n"
-       "  add_pack %p, %m, %v, %v {order=relaxed, scope=gpu}\n",
-       {"red.relaxed.gpu.global.add."}, // .v2.f32 from Hopper on, else two
-       0},
       {"floats",
        "",
        "f32",
@@ -447,6 +440,13 @@ static void test_atomics(void **state) {
        "  %a = atomic_rmw %p, %v, %m {rmw=min_s, order=relaxed, scope=gpu} : thread i16\n"
        "  %b = atomic_cas %p, %v, %a {order=acquire, scope=sys} : thread i16\n  store %p, %b, _\n",
        {"atom.acquire.sys.global.cas.b16"},
+       0},
+      {"packs",
+       "",
+       "f32",
+       "  %v = si2f %t : thread f32\n  %m = cmp %t, %t {cmp=eq} : thread i1\n"
+       "  add_pack %p, %m, %v, %v {order=relaxed, scope=gpu}\n",
+       {"red.relaxed.gpu.global.add."}, // .v2.f32 from Hopper on, else two
        0},
   };
   run_cases(cases, DT_COUNTOF(cases));
