@@ -239,10 +239,12 @@ Name: $(1)
 Description: $(2)
 Version: $(VERSION)
 Cflags: -I$${includedir}
-Libs: -L$${libdir} -l$(1)
+Libs: -L$${libdir} $(3)-l$(1)$(4)
 endef
 export PC_RT   := $(call pc,ditron-rt,Ditron run time: runs compiled tile programs)
-export PC_FULL := $(call pc,ditron,Ditron compiler for tile programs over many devices)
+comma := ,
+# operators ask for the compiler through a weak reference, which keeps no library
+export PC_FULL := $(call pc,ditron,Ditron compiler for tile programs over many devices,-Wl$(comma)--push-state$(comma)--no-as-needed , -Wl$(comma)--pop-state)
 ifeq ($(STATIC),)
 install:
 	@$(MAKE) --no-print-directory $(JOBS) STATIC=1 install

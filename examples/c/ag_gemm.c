@@ -1,7 +1,7 @@
 /* All-gather + GEMM through the operator API, on 4 ranks, in turn and overlapped. With a pack the process needs no compiler:
  *   ditron pack -o ag_gemm.dtp --op ag_gemm --variant plain --variant overlap --ranks 4 --m 512 --n 1024 --k 256
- *   cc ag_gemm.c $(pkg-config --cflags --libs ditron-rt) && ./a.out ag_gemm.dtp
- * Without one it compiles, and links ditron instead of ditron-rt. */
+ *   cc ag_gemm.c $(pkg-config --cflags --libs ditron-rt) -lm && ./a.out ag_gemm.dtp
+ * Without one it compiles: it links ditron instead of ditron-rt, and names it even where nothing of it is called (pkg-config does). */
 #include <ditron/ditron.h>
 #include <math.h>
 #include <stdio.h>

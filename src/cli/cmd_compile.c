@@ -42,7 +42,7 @@ int cmd_compile(int argc, char **argv) {
       {"--warps", "W", CLI_INT, &warps, 1, 32, "warps of an instance (4)"},
       {"--stages", "S", CLI_INT, &stages, 1, 16, "pipeline stages of loops (2)"},
       {"-o", "IMAGE", CLI_TEXT, &out, 0, 0, "write the image (or the text) here"},
-      {"--emit", "STAGE", CLI_TEXT, &emit, 0, 0, "print ast, tile, placed, llvm or asm"},
+      {"--emit", "STAGE", CLI_TEXT, &emit, 0, 0, "print ast, tile, placed (CPU) or lowered (GPU), llvm or asm"},
       {"--dump", "PASS|all", CLI_TEXT, &dump, 0, 0, "print the IR after a pass, or after each"},
       {"--path", "FOLDER", CLI_LIST, &search, 0, 0, "where imported kernel modules are looked for"},
       {"--list", NULL, CLI_FLAG, &list, 0, 0, "list the file's kernels with their parameters"},

@@ -419,6 +419,29 @@ static bool reachable(World *w, const Agent *a, uint64_t addr, uint64_t bytes) {
   return r && bytes <= r->end - addr;
 }
 
+// One atomic update by thread k; the old value, 0 where it must not happen.
+static uint64_t update(World *w, Agent *a, const Ins *i, uint32_t k, uint64_t addr, size_t es, IrRmw op,
+                       IrDtype d, uint64_t with) {
+  uint64_t old = 0, fresh = 0;
+  if (reachable(w, a, addr, es)) {
+    memcpy(&old, (const void *)(uintptr_t)addr, es);
+    fresh = interp_rmw_value(op, d, old, with);
+  }
+  const unsigned order = ACC_ATOMIC | interp_order_bits((IrOrder)ir_attr_i(i->op, ATTR_order));
+  const Access x = {.addr = addr,
+                    .bytes = es,
+                    .warp = interp_warp(a, i, k),
+                    .scope = op_scope(w, i->op, addr),
+                    .esize = (int)es,
+                    .kind = ACC_READ | ACC_WRITE | order | (fresh == old ? ACC_QUIET : 0),
+                    .ins = i,
+                    .value = fresh};
+  if (!interp_access(w, a, &x)) return 0;
+  memcpy((void *)(uintptr_t)addr, &fresh, es);
+  interp_wrote(w, a, addr, i);
+  return old;
+}
+
 Step x_rmw(World *w, Agent *a, const Ins *i) {
   const uint32_t n = interp_count(a, i), es = i->b.esize;
   const uint64_t *p = (const uint64_t *)interp_at(a, i->a);
@@ -427,32 +450,12 @@ Step x_rmw(World *w, Agent *a, const Ins *i) {
   char *r = interp_at(a, i->r);
   const IrRmw op = (IrRmw)ir_attr_i(i->op, ATTR_rmw);
   const IrDtype d = ir_operand(i->op, 1)->type->dtype;
-  const unsigned order = ACC_ATOMIC | interp_order_bits((IrOrder)ir_attr_i(i->op, ATTR_order));
   for (uint32_t k = 0; k < n; k++) {
     if (!i->n && !interp_active(a, k)) continue;
-    const uint64_t addr = p[(size_t)k * i->a.stride];
     uint64_t old = 0, with = 0;
     if (!mask || mask[(size_t)k * i->c.stride]) {
       memcpy(&with, v + (size_t)k * i->b.stride * es, es);
-      uint64_t fresh = 0;
-      if (reachable(w, a, addr, es)) {
-        memcpy(&old, (const void *)(uintptr_t)addr, es);
-        fresh = interp_rmw_value(op, d, old, with);
-      }
-      const Access x = {.addr = addr,
-                        .bytes = es,
-                        .warp = interp_warp(a, i, k),
-                        .scope = op_scope(w, i->op, addr),
-                        .esize = (int)es,
-                        .kind = ACC_READ | ACC_WRITE | order | (fresh == old ? ACC_QUIET : 0),
-                        .ins = i,
-                        .value = fresh};
-      if (interp_access(w, a, &x)) {
-        memcpy((void *)(uintptr_t)addr, &fresh, es);
-        interp_wrote(w, a, addr, i);
-      } else {
-        old = 0;
-      }
+      old = update(w, a, i, k, p[(size_t)k * i->a.stride], es, op, d, with);
     }
     memcpy(r + (size_t)k * i->r.stride * es, &old, es);
   }
@@ -463,30 +466,14 @@ Step x_add_pack(World *w, Agent *a, const Ins *i) {
   const Operands *o = i->extra; // p, mask, then the values
   const uint32_t n = interp_count(a, i), es = o->at[2].esize;
   const IrDtype d = ir_operand(i->op, 2)->type->dtype;
-  const unsigned order = ACC_ATOMIC | interp_order_bits((IrOrder)ir_attr_i(i->op, ATTR_order));
   const uint64_t *p = (const uint64_t *)interp_at(a, o->at[0]);
   const uint8_t *mask = o->at[1].space ? (const uint8_t *)interp_at(a, o->at[1]) : NULL;
   for (uint32_t k = 0; k < n; k++) {
     if ((!i->n && !interp_active(a, k)) || (mask && !mask[(size_t)k * o->at[1].stride])) continue;
     for (uint32_t j = 2; j < o->n; j++) {
-      const uint64_t addr = p[(size_t)k * o->at[0].stride] + (uint64_t)(j - 2) * es;
-      uint64_t old = 0, with = 0, fresh = 0;
+      uint64_t with = 0;
       memcpy(&with, interp_at(a, o->at[j]) + (size_t)k * o->at[j].stride * es, es);
-      if (reachable(w, a, addr, es)) {
-        memcpy(&old, (const void *)(uintptr_t)addr, es);
-        fresh = interp_rmw_value(RMW_fadd, d, old, with);
-      }
-      const Access x = {.addr = addr,
-                        .bytes = es,
-                        .warp = interp_warp(a, i, k),
-                        .scope = op_scope(w, i->op, addr),
-                        .esize = (int)es,
-                        .kind = ACC_READ | ACC_WRITE | order | (fresh == old ? ACC_QUIET : 0),
-                        .ins = i,
-                        .value = fresh};
-      if (!interp_access(w, a, &x)) continue;
-      memcpy((void *)(uintptr_t)addr, &fresh, es);
-      interp_wrote(w, a, addr, i);
+      update(w, a, i, k, p[(size_t)k * o->at[0].stride] + (uint64_t)(j - 2) * es, es, RMW_fadd, d, with);
     }
   }
   return SWITCH;
