@@ -106,13 +106,13 @@ static Status compile_once(Compile *c, IrModule *m, const PassConfig *config, Im
 }
 
 // Pointers raised to descriptors take rings of block memory that live as long as the kernel. Where that is too much they stay pointers.
-static Status compile_first(Compile *c, IrModule *kept, PassConfig config, Image **out) {
+static Status compile_first(Compile *c, IrModule *kept, PassConfig config, bool *raised, Image **out) {
   Diags *d = &c->call->diags;
-  bool raised = false;
   const uint32_t said = d->list.len, errors = d->errors;
-  config.raised = &raised;
+  *raised = false;
+  config.raised = raised;
   Status s = compile_once(c, c->module, &config, out);
-  if (s == ST_OK || s == ST_NO_MEMORY || !raised || !kept) return s;
+  if (s == ST_OK || s == ST_NO_MEMORY || !*raised || !kept) return s;
   uint32_t first = said;
   while (first < d->list.len && d->list.data[first].level != DIAG_ERROR) first++;
   const char *why = first < d->list.len ? d->list.data[first].text : "they cannot be compiled";
@@ -121,6 +121,7 @@ static Status compile_first(Compile *c, IrModule *kept, PassConfig config, Image
   if (config.explain)
     diag(d, DIAG_REMARK, LOC_NONE, "nothing is raised to tensor descriptors, since then: %s", why);
   config.keep_pointers = true;
+  *raised = false;
   return compile_once(c, ir_module_clone(kept, &c->call->arena), &config, out);
 }
 
@@ -135,8 +136,9 @@ Status compile_back(Compile *c, Image **out) {
                        .explain = c->o.explain,
                        .verify = c->call->context->knobs.verify_each};
   IrModule *kept = machine.tma ? ir_module_clone(c->module, a) : NULL;
-  if ((s = compile_first(c, kept, config, out)) != ST_OK) return s;
-  if (kept && !always_fits(*out)) add_plain(c, kept, config, *out);
+  bool raised; // then a stride of any sign and size must be right
+  if ((s = compile_first(c, kept, config, &raised, out)) != ST_OK) return s;
+  if (kept && (raised || !always_fits(*out))) add_plain(c, kept, config, *out);
   for (uint32_t k = 0; k < (*out)->nkernels; k++)
     for (uint32_t v = 0; v < (*out)->kernels[k].nvariants; v++)
       add_fixed_args(c, &(*out)->kernels[k].variants[v]);

@@ -1357,6 +1357,8 @@ static bool report_joined_lines(Conv *c, TSNode root, bool *split) {
   TsKind last = TS_unknown; // of the statement that began the line before
   TSTreeCursor *cur = &c->cursor;
   ts_tree_cursor_reset(cur, root);
+  if (line < end && !line->start && !strncmp(src->text, "\xef\xbb\xbf", 3))
+    c->lines.v.data[0].start = 3; // behind the mark of the byte order
   for (bool more = c->lines.known; line < end && c->lines.known;) {
     const TSNode n = more ? ts_tree_cursor_current_node(cur) : root;
     const TsKind kind = kind_of(c, n);

@@ -206,7 +206,8 @@ static Done *predecessor(Behind *a, const Pair *x) {
     if (!ir_const_int(ir_operand(loop, 2), &step) || !ir_const_int(ir_operand(d->loop, 2), &other) ||
         step != other || !bits_pow2((uint64_t)step) || !ir_const_int(d->start, &lo) || lo % step)
       continue;
-    if (end->id >= a->nvalues || pass_axis(a->axes, end)->all_div % step || !pass_axis_nonneg(a->axes, end))
+    if (end->id >= a->nvalues || pass_axis(a->axes, end)->all_div % step || !pass_axis_nonneg(a->axes, end) ||
+        pass_axis(a->axes, end)->lo < lo)
       continue;
     if (ir_operand(x->second, 0)->type != ir_result(d->loop, d->p)->type) continue;
     if (same(ir_result(x->load, 0), loop->regions[0], ir_result(d->load, 0), d->loop->regions[0])) return d;

@@ -142,6 +142,16 @@ static bool is_masked(Rows *w, const IrOp *store, int axis) {
   return false;
 }
 
+// Is the sum about a number of this region? Then what leaves it meets others' numbers of the same name.
+static bool is_of(const Affine *x, const IrBlock *b) {
+  for (uint32_t i = 0; i < x->n; i++) {
+    for (uint32_t k = 0; k < x->t[i].n; k++) {
+      if (pass_defined_in(x->t[i].f[k], b)) return true;
+    }
+  }
+  return false;
+}
+
 static bool use_drops(Rows *w, const IrUse *u, int axis, int depth) {
   IrOp *op = u->user;
   const uint32_t i = (uint32_t)(u - op->operands);
@@ -161,7 +171,8 @@ static bool use_drops(Rows *w, const IrUse *u, int axis, int depth) {
            are_dropped(w, op->regions[0]->args.data[i - 2], axis, depth);
   case OP_yield: {
     IrOp *owner = op->parent->owner;
-    if (!owner || (owner->kind != OP_for && owner->kind != OP_if)) return false;
+    if (!owner || (owner->kind != OP_for && owner->kind != OP_if) || is_of(w->beyond, op->parent))
+      return false;
     return are_dropped(w, ir_result(owner, i), axis, depth) &&
            (owner->kind == OP_if || are_dropped(w, owner->regions[0]->args.data[i + 1], axis, depth));
   }
@@ -214,16 +225,13 @@ static bool cut(Raise *r, Axis *a, const Affine *x) {
 }
 
 static bool cut_all(Raise *r, const IrOp *op, IrValue *mask, const Affine *p, Axis *axes) {
-  const Affine *c[MOST_CONDITIONS], *lower[2] = {0};
+  const Affine *c[MOST_CONDITIONS];
   const int n = mask ? affine_conditions(&r->affines, mask, c, MOST_CONDITIONS) : 0;
   if (n < 0) return no(r, "its mask is not made of comparisons of indices with sizes");
   for (int i = 0; i < n; i++) {
     const int d = only_axis(c[i]);
     if (d < 0) return no(r, "its mask compares more than one index");
-    if (is_lower(c[i], d))
-      lower[d] = c[i];
-    else if (!cut(r, &axes[d], c[i]))
-      return false;
+    if (!is_lower(c[i], d) && !cut(r, &axes[d], c[i])) return false;
   }
   for (uint32_t i = 0; i < p->nwraps; i++) {
     const int d = only_axis(p->wraps[i]);
@@ -235,9 +243,10 @@ static bool cut_all(Raise *r, const IrOp *op, IrValue *mask, const Affine *p, Ax
       return no(r, "its indices wrap around, and what is computed of those rows may be stored");
     if (!cut(r, &axes[d], p->wraps[i])) return false;
   }
-  for (int d = 0; d < 2; d++) {
-    if (!lower[d]) continue;
-    const Affine *t = affine_along(&r->affines, lower[d], -1); // -i - at - 1 < 0
+  for (int i = 0; i < n; i++) { // -index - at - 1 < 0
+    const int d = only_axis(c[i]);
+    if (!is_lower(c[i], d)) continue;
+    const Affine *t = affine_along(&r->affines, c[i], -1);
     if (!axes[d].size ||
         !affine_same(t, affine_plus(&r->affines, affine_const(&r->affines, -1), -1, axes[d].at)))
       return no(r, "its mask begins an axis elsewhere than at 0");
@@ -287,6 +296,7 @@ static bool place_term(Raise *r, Block *b, Axis *tile, int contiguous, const Aff
       return add_to(r, &b->axes[i], &varying);
     }
   }
+  if (known.k < 0) return no(r, "something moves its pointers back");
   if (b->first == MOST_AXES - 2)
     return no(r, "its place depends on more than three numbers beside the matrix");
   b->axes[b->first] = (Axis){.stride = one_term(r, &known)};
@@ -300,6 +310,9 @@ static bool find_strides(Raise *r, const Affine *p, Axis *tile, int *contiguous)
     if (!tile[d].stride->n) return no(r, "one of its indices does not move its pointers");
     if (affine_is_const(tile[d].stride, 1)) *contiguous = d;
     if (part(r, tile[d].stride, false)->n) return no(r, "its strides are not known to the host");
+    for (uint32_t i = 0; i < tile[d].stride->n; i++) {
+      if (tile[d].stride->t[i].k < 0) return no(r, "one of its indices moves its pointers back");
+    }
   }
   return *contiguous >= 0 || no(r, "neither of its strides is known to be 1");
 }
