@@ -228,6 +228,15 @@ IrOp *pass_first_user(const IrValue *v) {
   return NULL;
 }
 
+IrValue *pass_ring_stage(IrBuilder *b, IrValue *ring, IrValue *stage) {
+  IrCtx *ctx = b->m->ctx;
+  const IrType *t = ring->type;
+  const IrType *one =
+      ir_type_with_layout(ctx, ir_type_memdesc(ctx, t->dtype, t->space, t->rank, t->shape, 0), t->layout);
+  IrValue *ops[2] = {ring, stage};
+  return ir_result(ir_build(b, OP_mem_view, 2, ops, 1, &one, 0), 0);
+}
+
 void pass_async_fence(IrBuilder *b) {
   IrOp *fence = ir_build(b, OP_fence, 0, NULL, 0, NULL, 0);
   ir_set_attr_i(fence, ATTR_proxy, PROXY_async);

@@ -32,9 +32,7 @@ static bool look(IrOp *op, void *user) {
   if (op->nregions) return true;
   const bool own = op->kind == OP_async_wait || op->kind == OP_copy_async || op->kind == OP_fence; // pipe's
   b->ordered |= !own && op->kind != OP_barrier && (pass_orders(op) || e.barrier);
-  if (op->kind == OP_copy_async || !(e.writes & (RES_GLOBAL | RES_SYMM))) return true;
-  const IrValue *p = ir_operand(op, 0);
-  b->written |= p && ir_type_is_ptr(p->type) ? pass_roots(b->f->roots, p) : PASS_ROOT_UNKNOWN;
+  if (op->kind != OP_copy_async) b->written |= pass_roots_written(b->f->roots, op);
   return true;
 }
 
@@ -46,9 +44,7 @@ static int64_t words(const IrModule *m, const IrType *t) { // of a thread
 
 static bool can_fetch(const Body *b, const IrOp *loop, const IrOp *op) {
   if (op->kind != OP_load || !pass_is_plain_load(op) || ir_type_is_thread(op->results[0].type)) return false;
-  const uint64_t own = pass_roots(b->f->roots, ir_operand(op, 0));
-  if (b->written && ((own & b->written) || ((own | b->written) & (PASS_ROOT_UNKNOWN | PASS_ROOT_PEER))))
-    return false;
+  if (pass_roots_meet(pass_roots(b->f->roots, ir_operand(op, 0)), b->written)) return false;
   if (!pass_defined_in(ir_operand(op, 0), loop->regions[0])) return false; // the same each turn
   for (uint32_t i = 0; i < op->noperands; i++) {
     if (!turns_known(loop, ir_operand(op, i), false)) return false;

@@ -116,6 +116,10 @@ PassUniformity pass_uniform(const PassUniform *u, const IrValue *v);
 typedef struct PassRoots PassRoots;
 PassRoots *pass_roots_run(IrFunc *f, Arena *a); // renumbers f's values
 uint64_t pass_roots(const PassRoots *r, const IrValue *v);
+// Of the memory outside of a block that op itself writes (not what its regions do); 0: it writes none.
+uint64_t pass_roots_written(const PassRoots *r, const IrOp *op);
+// May memory with roots `own` be memory that was written, with roots `written` (0: none was)?
+bool pass_roots_meet(uint64_t own, uint64_t written);
 
 // ---- transformations that have a row (passes.def tells about each) --------------------------------------------------------
 #define PASS(name, function, stages, needs, breaks, text) Status function(Pass *p);

@@ -41,7 +41,9 @@ IrCmp pass_swapped(IrCmp p);              // p(a, b) == swapped(p)(b, a)
 IrCmp pass_inverted(IrCmp p);             // !p(a, b) == inverted(p)(a, b)
 IrValue *pass_like(IrBuilder *b, const IrOp *op, uint32_t n, IrValue *const *operands,
                    const IrType *result); // op's kind and attributes
-void pass_async_fence(IrBuilder *b);      // what is written to block memory before is seen by the async proxy
+// Stage `stage` (i32) of a ring of block memory, as block memory of one stage.
+IrValue *pass_ring_stage(IrBuilder *b, IrValue *ring, IrValue *stage);
+void pass_async_fence(IrBuilder *b); // what is written to block memory before is seen by the async proxy
 bool pass_orders(
     const IrOp *op); // others' accesses, itself; a relaxed update that nobody reads orders nothing
 IrOp *pass_first_user(const IrValue *v); // in v's block, not in regions below; NULL: none

@@ -47,9 +47,7 @@ static bool find_write(IrOp *op, void *user) {
   const IrEffects e = ir_op_effects(op);
   if (op->nregions) return true;
   if (pass_orders(op) || e.barrier) w->found = true;
-  if (!(e.writes & (RES_GLOBAL | RES_SYMM))) return true;
-  const IrValue *p = ir_operand(op, 0);
-  w->roots |= p && ir_type_is_ptr(p->type) ? pass_roots(w->p->roots, p) : PASS_ROOT_UNKNOWN;
+  w->roots |= pass_roots_written(w->p->roots, op);
   return true;
 }
 
@@ -86,15 +84,14 @@ static const char *why_not(Loop *lp, IrOp *load, IrOp *user, uint64_t written) {
   if (ir_operand(load, 2) && !(pass_const(ir_operand(load, 2), &bits) && bits == 0))
     return "masked-off elements are not 0";
   const uint64_t own = pass_roots(lp->p->roots, ir_operand(load, 0));
-  if ((own & written) || (written & (PASS_ROOT_UNKNOWN | PASS_ROOT_PEER)) ||
-      (written && (own & PASS_ROOT_UNKNOWN)))
+  if (pass_roots_meet(own & ~PASS_ROOT_PEER,
+                      written)) // a peer's copy of what is not written here may be read
     return "the loop writes memory that it may read";
   if (!copy_bytes(lp->p, load)) return "its rows have no aligned neighbours of 4 bytes or more";
   for (uint32_t i = 0; i < 2; i++) {
     if (!turns_known(lp->op, ir_operand(load, i), true))
       return "its addresses depend on what the iteration computes";
-    const uint64_t read = turns_reads(lp->op, ir_operand(load, i), lp->p->roots);
-    if (written && (read & (written | PASS_ROOT_UNKNOWN | PASS_ROOT_PEER)))
+    if (pass_roots_meet(turns_reads(lp->op, ir_operand(load, i), lp->p->roots), written))
       return "the loop writes memory that its addresses come from";
   }
   return NULL;
@@ -116,14 +113,6 @@ static void find_feeds(Loop *lp) {
 }
 
 // ---- copies ahead ---------------------------------------------------------------------------------------------------------------
-static IrValue *view_of(const Pipe *p, IrBuilder *b, IrValue *ring, IrValue *stage) {
-  const IrType *t = ring->type;
-  const IrType *vt = ir_type_with_layout(
-      p->ctx, ir_type_memdesc(p->ctx, t->dtype, t->space, t->rank, t->shape, 0), t->layout);
-  IrValue *ops[2] = {ring, stage};
-  return ir_result(ir_build(b, OP_mem_view, 2, ops, 1, &vt, 0), 0);
-}
-
 // The copies of the iteration `turns` after the loop's start (outside) or after the current one, into a stage; nothing where the loop
 // ends before it.
 static void copies(Loop *lp, IrBuilder b, int64_t turns, bool outside, IrValue *stage) {
@@ -134,7 +123,7 @@ static void copies(Loop *lp, IrBuilder b, int64_t turns, bool outside, IrValue *
     IrValue *ptr = ir_operand(f->load, 0), *mask = ir_operand(f->load, 1);
     a.b.loc = f->load->loc;
     IrValue *on = turn_mask(&a, ptr->type, mask);
-    IrValue *address = turn_value(&a, ptr), *view = view_of(p, &a.b, f->buffer, stage);
+    IrValue *address = turn_value(&a, ptr), *view = pass_ring_stage(&a.b, f->buffer, stage);
     IrValue *ops[4] = {view, address, on, NULL};
     const IrType *token = ir_type_token(p->ctx);
     ir_build(&a.b, OP_copy_async, 4, ops, 1, &token, 0);
@@ -236,10 +225,10 @@ static const IrType *ring_type(const Loop *lp, const Feed *f) {
 }
 
 // What read the operand from the load reads it from the ring.
-static void read_from_ring(Loop *lp, Feed *f, IrValue *stage) {
+static void read_from_ring(Feed *f, IrValue *stage) {
   IrBuilder b = ir_builder_before(f->user);
   b.loc = f->load->loc;
-  IrValue *view = view_of(lp->p, &b, f->buffer, stage);
+  IrValue *view = pass_ring_stage(&b, f->buffer, stage);
   if (f->user->kind == OP_mem_store) {
     IrOp *alloc = ir_operand(f->user, 0)->def;
     ir_erase(f->user);
@@ -283,7 +272,7 @@ static void pipeline(Loop *lp) {
   IrValue *before = ir_binary(&b, OP_add, stage, ir_const_i(&b, i32, -back));
   IrValue *wrapped = ir_binary(&b, OP_add, stage, ir_const_i(&b, i32, lp->lead));
   copies(lp, b, lp->lead, false, ir_select(&b, first, wrapped, before));
-  for (uint32_t i = 0; i < lp->feeds.len; i++) read_from_ring(lp, &lp->feeds.data[i], stage);
+  for (uint32_t i = 0; i < lp->feeds.len; i++) read_from_ring(&lp->feeds.data[i], stage);
   b = ir_builder_after(lp->op); // copies past the end are in flight still; their stages may be used again
   b.loc = lp->op->loc;
   ir_build(&b, OP_async_wait, 0, NULL, 1, &token, 0);

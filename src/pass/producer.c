@@ -123,8 +123,7 @@ static bool is_feed(Producer *p, IrOp *load) {
 // A number from memory that the function does not write: both sides may read it.
 static bool is_constant_load(const Producer *p, const IrOp *op) {
   if (op->kind != OP_load || !pass_is_plain_load(op)) return false;
-  const uint64_t own = pass_roots(p->roots, ir_operand(op, 0));
-  return !p->written || !((own & p->written) || ((own | p->written) & (PASS_ROOT_UNKNOWN | PASS_ROOT_PEER)));
+  return !pass_roots_meet(pass_roots(p->roots, ir_operand(op, 0)), p->written);
 }
 
 // May a warp that sees none of the program's tiles compute v? `seen` is one question's, which ends at the first no: what is in it counts
@@ -280,12 +279,6 @@ static void make_ring(Producer *p, IrBuilder *b, Ring *r) {
   }
 }
 
-static IrValue *view(Producer *p, IrBuilder *b, IrValue *ring, IrValue *stage) {
-  const IrType *t = ir_type_memdesc(p->ctx, ring->type->dtype, SPACE_shared, 2, ring->type->shape, 0);
-  IrValue *ops[2] = {ring, stage};
-  return ir_result(ir_build(b, OP_mem_view, 2, ops, 1, &t, 0), 0);
-}
-
 static void wait_for(Producer *p, IrBuilder *b, IrValue *bar, IrValue *stage, IrValue *parity) {
   const IrType *token = ir_type_token(p->ctx);
   IrValue *ops[3] = {bar, stage, parity};
@@ -338,7 +331,7 @@ static void consume(Producer *p, IrOp *op, const State *st) {
   b.loc = op->loc;
   if (k == 0) wait_for(p, &b, r->full, st->stage[x->ring], st->phase[x->ring]);
   const IrType *t = r->block[k];
-  IrValue *v = view(p, &b, r->mem[k], st->stage[x->ring]);
+  IrValue *v = pass_ring_stage(&b, r->mem[k], st->stage[x->ring]);
   IrOp *drops = dropping(op), *whole = drops ? drops : op;
   ir_replace_uses(ir_result(whole, 0), ir_result(ir_build(&b, OP_mem_load, 1, &v, 1, &t, 0), 0));
   ir_erase(whole);
@@ -357,7 +350,7 @@ static void produce(Producer *p, IrOp *op, const State *st) {
     IrValue *ops[3] = {r->full, stage, k32(p, &b, r->bytes)};
     ir_build(&b, OP_mbarrier_expect, 3, ops, 0, NULL, 0);
   }
-  IrValue *ops[4 + IR_MAX_RANK] = {ir_operand(op, 0), view(p, &b, r->mem[k], stage), r->full, stage};
+  IrValue *ops[4 + IR_MAX_RANK] = {ir_operand(op, 0), pass_ring_stage(&b, r->mem[k], stage), r->full, stage};
   for (uint32_t i = 0; i < rank; i++) ops[4 + i] = ir_operand(op, 1 + i);
   IrOp *copy = ir_build(&b, OP_desc_load_async, 4 + rank, ops, 0, NULL, 0);
   if (ir_attr(op, ATTR_evict)) ir_set_attr_i(copy, ATTR_evict, ir_attr_i(op, ATTR_evict));
@@ -571,10 +564,7 @@ static const char *kept_whole_by(Producer *p) {
 
 static bool find_written(IrOp *op, void *user) {
   Producer *p = user;
-  const IrValue *at = op->noperands ? ir_operand(op, 0) : NULL;
-  if (!op->nregions && (ir_op_effects(op).writes & (RES_GLOBAL | RES_SYMM)))
-    p->written |= at && (ir_type_is_ptr(at->type) || at->type->kind == IR_DESC) ? pass_roots(p->roots, at)
-                                                                                : PASS_ROOT_UNKNOWN;
+  p->written |= pass_roots_written(p->roots, op);
   return true;
 }
 

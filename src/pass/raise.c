@@ -466,9 +466,7 @@ static bool find_writes(IrOp *op, void *user) {
   if (op->nregions) return true;
   if (pass_orders(op) || e.barrier || ((e.reads | e.writes) & (unsigned)(RES_SYMM | RES_SIGNAL)))
     s->ordered = true;
-  if (!(e.writes & RES_GLOBAL)) return true;
-  const IrValue *p = ir_operand(op, 0);
-  s->written |= p ? pass_roots(s->r->roots, p) : PASS_ROOT_UNKNOWN;
+  s->written |= pass_roots_written(s->r->roots, op);
   return true;
 }
 
@@ -480,8 +478,7 @@ static bool is_matrix(const IrType *t) { // with rows and columns that a copy ca
 
 static bool reads_what_is_written(const Find *s, const IrOp *load) {
   const uint64_t own = pass_roots(s->r->roots, ir_operand(load, 0));
-  return (own & s->written) || (own & (PASS_ROOT_UNKNOWN | PASS_ROOT_PEER)) ||
-         (s->written & (PASS_ROOT_UNKNOWN | PASS_ROOT_PEER));
+  return (own & (PASS_ROOT_UNKNOWN | PASS_ROOT_PEER)) || pass_roots_meet(own, s->written);
 }
 
 static bool can_raise(Find *s, IrOp *op, Block *b) {

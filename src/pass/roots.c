@@ -86,3 +86,13 @@ PassRoots *pass_roots_run(IrFunc *f, Arena *a) {
 uint64_t pass_roots(const PassRoots *r, const IrValue *v) {
   return v && v->id < r->n && r->known[v->id] ? r->bits[v->id] : PASS_ROOT_UNKNOWN;
 }
+
+uint64_t pass_roots_written(const PassRoots *r, const IrOp *op) {
+  if (op->nregions || !(ir_op_effects(op).writes & (RES_GLOBAL | RES_SYMM))) return 0;
+  const IrValue *p = op->noperands ? ir_operand(op, 0) : NULL;
+  return p && (ir_type_is_ptr(p->type) || p->type->kind == IR_DESC) ? pass_roots(r, p) : PASS_ROOT_UNKNOWN;
+}
+
+bool pass_roots_meet(uint64_t own, uint64_t written) {
+  return written && ((own & written) || ((own | written) & (PASS_ROOT_UNKNOWN | PASS_ROOT_PEER)));
+}
