@@ -90,11 +90,11 @@ class Bench(ditron.Runner):
         return torch.randint(low, high, shape, device=self.device, dtype=dtype)
 
     # ---- kernels ----
-    def kernel(self, file, name, values, warps, stages):
+    def kernel(self, file, name, values, warps, stages, registers=0):
         """A function that binds other values of the same types to a launch."""
         args = ditron.named({n: as_value(v) for n, v in values.items()})
         o = ditron.CompileOptions(size=c.sizeof(ditron.CompileOptions), target=b"sm_90a" if self.timed else None, num_warps=warps,
-                                  num_stages=stages)
+                                  num_stages=stages, max_registers=registers)
         image, k, info = c.c_void_p(), c.c_void_p(), ditron.KernelInfo()
         self.check(self.lib.dt_compile_file(self.context, os.fsencode(ROOT / "kernels" / file), name.encode(), args,
                                             c.c_size_t(len(values)), c.byref(o), c.byref(image)))
@@ -119,12 +119,13 @@ class Bench(ditron.Runner):
         and what make reads. check() after a first launch over copy 0 raises where a result is wrong. Returns the fastest
         (ms, config, calls); race() finds Triton's."""
         def ours(config):
-            sizes = config.get("warps", 4), config.get("stages", 2)
+            sizes = config.get("warps", 4), config.get("stages", 2), config.get("regs", 0)
             binds = [self.kernel(file, name, values, *sizes) for file, name, _, values in make(config, 0)]
             return [[bind(grid, values) for bind, (_, _, grid, values) in zip(binds, make(config, copy))] for copy in range(copies)]
 
         def triton(config):
-            sizes = dict(num_warps=config.get("warps", 4), num_stages=config.get("stages", 2))
+            sizes = dict(num_warps=config.get("warps", 4), num_stages=config.get("stages", 2),
+                         maxnreg=config.get("regs") or None)
             return [[lambda f=f, n=n, g=g, v=v: by_triton(f, n, g, v, sizes) for f, n, g, v in make(config, copy)] for copy in range(copies)]
 
         def of(who, prepare):

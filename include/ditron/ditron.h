@@ -244,6 +244,7 @@ typedef struct dt_compile_options {
   bool no_specialise; /* no divisibility, no folding of 1 */
   bool no_asserts;    /* device_assert and assert compile to nothing, as in Triton unless debugging */
   bool cached_only;   /* nothing is compiled: what the disk cache does not hold is DT_NOT_FOUND */
+  int max_registers; /* of a thread of a GPU, 24 to 255, so that more programs share a multiprocessor; 0: no limit */
 } dt_compile_options;
 /* Compiles one kernel for arguments like these: pointers and descriptors count by dtype and alignment, integers by width,
  * divisibility by 16 and being 1, constexpr parameters by value. kernel NULL: the only kernel of the file. args in any order, by

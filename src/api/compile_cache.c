@@ -51,7 +51,7 @@ static void image_key(Compile *c, char key[33]) {
   add_text(h, c->target.cpu);
   const uint64_t machine = c->target.cpu ? 0 : image_cpu_identity(); // asking LLVM instead would start it up
   hash128_add(h, &machine, sizeof machine);
-  int numbers[] = {c->o.num_warps,  c->o.num_stages, c->o.no_specialise,
+  int numbers[] = {c->o.num_warps,  c->o.num_stages, c->o.max_registers,   c->o.no_specialise,
                    c->o.no_asserts, c->target.opt,   c->target.debug_lines};
   hash128_add(h, numbers, sizeof numbers);
   for (int i = 0; i < c->nspecs; i++) {

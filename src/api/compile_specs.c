@@ -95,6 +95,11 @@ Status compile_begin(Compile *c, ApiCall *call, const char *path, const char *te
     diag(d, DIAG_ERROR, LOC_NONE, "num_stages is %d; it must be from 1 to 16", c->o.num_stages);
     return ST_INVALID;
   }
+  if (c->o.max_registers && (c->o.max_registers < 24 || c->o.max_registers > 255)) {
+    diag(d, DIAG_ERROR, LOC_NONE, "max_registers is %d; a thread has from 24 to 255, or 0 for no limit",
+         c->o.max_registers);
+    return ST_INVALID;
+  }
   if (nargs && !args) {
     diag(d, DIAG_ERROR, LOC_NONE, "there are %zu arguments, but args is NULL", nargs);
     return ST_INVALID;
@@ -134,6 +139,7 @@ Status compile_begin(Compile *c, ApiCall *call, const char *path, const char *te
   }
   c->front = (FrontOptions){.num_warps = c->o.num_warps,
                             .num_stages = c->o.num_stages,
+                            .max_registers = c->o.max_registers,
                             .no_asserts = c->o.no_asserts,
                             .globals = globals,
                             .nglobals = (int)c->o.nglobals,

@@ -31,7 +31,7 @@ static int make_image(dt_context *c, const char *file, const char *kernel, const
 
 int cmd_compile(int argc, char **argv) {
   const char *target = NULL, *sig_text = "", *out = NULL, *emit = NULL, *dump = NULL;
-  int64_t warps = 0, stages = 0;
+  int64_t warps = 0, stages = 0, registers = 0;
   bool explain = false, list = false;
   CliList rest = {0}, search = {0};
   const CliOption options[] = {
@@ -41,6 +41,7 @@ int cmd_compile(int argc, char **argv) {
        "types of the arguments and values of the constexprs"},
       {"--warps", "W", CLI_INT, &warps, 1, 32, "warps of an instance (4)"},
       {"--stages", "S", CLI_INT, &stages, 1, 16, "pipeline stages of loops (2)"},
+      {"--maxnreg", "R", CLI_INT, &registers, 24, 255, "registers of a thread of a GPU at most"},
       {"-o", "IMAGE", CLI_TEXT, &out, 0, 0, "write the image (or the text) here"},
       {"--emit", "STAGE", CLI_TEXT, &emit, 0, 0,
        "print ast, tile, placed (CPU) or lowered (GPU), llvm or asm"},
@@ -66,6 +67,7 @@ int cmd_compile(int argc, char **argv) {
                           .target = target,
                           .num_warps = (int)warps,
                           .num_stages = (int)stages,
+                          .max_registers = (int)registers,
                           .explain = explain,
                           .search_path = path};
   CliProgress bar = {0};

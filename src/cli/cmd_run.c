@@ -13,7 +13,7 @@ typedef struct Run {
   dt_context *context;
   const char *file, *kernel;
   uint32_t grid[3];
-  int64_t ranks, seed, warps, stages, threads;
+  int64_t ranks, seed, warps, stages, registers, threads;
   double deadline;
   const char *target, *device, *stage;
   bool interp, check, explain, quiet, gpu;
@@ -420,6 +420,7 @@ int cmd_run(int argc, char **argv) {
       {"--device", "D", CLI_TEXT, &r.device, 0, 0, "cpu (default), cuda, or cuda:1 and so on"},
       {"--warps", "W", CLI_INT, &r.warps, 1, 32, "warps of an instance (4)"},
       {"--stages", "S", CLI_INT, &r.stages, 1, 16, "pipeline stages of loops (2)"},
+      {"--maxnreg", "R", CLI_INT, &r.registers, 24, 255, "registers of a thread of a GPU at most"},
       {"--threads", "T", CLI_INT, &r.threads, 1, 1024, "worker threads of a rank (cores / ranks)"},
       {"--interp", NULL, CLI_FLAG, &r.interp, 0, 0, "run on the interpreter"},
       {"--stage", "S", CLI_TEXT, &r.stage, 0, 0,
@@ -459,6 +460,7 @@ int cmd_run(int argc, char **argv) {
                                    .target = r.target,
                                    .num_warps = (int)r.warps,
                                    .num_stages = (int)r.stages,
+                                   .max_registers = (int)r.registers,
                                    .explain = r.explain};
   if (!(r.context = cli_start(r.deadline, NULL))) return 1;
   int code = run(&r);

@@ -73,6 +73,7 @@ typedef struct FrontGlobal {
 } FrontGlobal;
 typedef struct FrontOptions {
   int num_warps, num_stages, num_ctas; // 0: 4, 2 and 1
+  int max_registers;                   // of a thread; 0: no limit
   int lanes;                           // threads of a warp, 32 or 64; 0: 32
   bool no_asserts;                     // device_assert compiles to nothing
   const FrontGlobal *globals;

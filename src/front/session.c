@@ -30,6 +30,7 @@ Front *front_open(Arena *a, Diags *d, IrCtx *ctx, const FrontOptions *o) {
   f->module = ir_module_new(a, ctx, d);
   f->module->num_warps = f->o.num_warps;
   f->module->num_stages = f->o.num_stages;
+  f->module->max_registers = f->o.max_registers;
   f->module->lanes = f->o.lanes;
   return f;
 }

@@ -181,6 +181,7 @@ IrModule *ir_module_clone(const IrModule *m, Arena *a) {
   n->num_warps = m->num_warps;
   n->extra_warps = m->extra_warps;
   n->num_stages = m->num_stages;
+  n->max_registers = m->max_registers;
   n->lanes = m->lanes;
   for (const IrFunc *f = m->funcs; f; f = f->next) {
     IrFunc *g = ir_func_new(n, f->name, f->is_kernel);

@@ -200,6 +200,7 @@ struct IrModule {
   Diags *diags; // whose sources the locations name; may be NULL for text without
   IrStage stage;
   int num_warps, num_stages, lanes; // lanes of a warp: 32 or 64
+  int max_registers;                // of a thread; 0: no limit
   int extra_warps;                  // of a block, behind num_warps: those of partitions that compilation made
   IrFunc *funcs, *last_func;
 };

@@ -419,6 +419,7 @@ static char *print_module(const IrModule *m, Arena *a, bool locs) {
   ir_putf(&p.t, "module stage=%s warps=%d stages=%d lanes=%d", ir_stage_names[m->stage], m->num_warps,
           m->num_stages, m->lanes);
   if (m->extra_warps) ir_putf(&p.t, " extra=%d", m->extra_warps);
+  if (m->max_registers) ir_putf(&p.t, " registers=%d", m->max_registers);
   ir_put(&p.t, "\n");
   for (const IrFunc *f = m->funcs; f; f = f->next) {
     ir_put(&p.t, "\n");

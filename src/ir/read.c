@@ -795,6 +795,7 @@ static bool read_module(Reader *r) {
   if (!read_count(r, "warps", &m->num_warps) || !read_count(r, "stages", &m->num_stages)) return false;
   if (!read_count(r, "lanes", &m->lanes)) return false;
   if (is_word_tok(r, "extra") && !read_count(r, "extra", &m->extra_warps)) return false;
+  if (is_word_tok(r, "registers") && !read_count(r, "registers", &m->max_registers)) return false;
   while (r->tok.kind != TOKEN_END) {
     if (!read_func(r)) return false;
   }

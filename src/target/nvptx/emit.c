@@ -130,6 +130,7 @@ void nvptx_kernel(Lower *l, const IrFunc *f, ImageVariant *out) {
   lower_fn_attrs(l, fn);
   fn_attr(l, fn, "nvvm.reqntid", nvptx_text(l, "%u", s->part_warps * 32));
   fn_attr(l, fn, "nvvm.minctasm", "1");
+  if (l->ir->max_registers) fn_attr(l, fn, "nvvm.maxnreg", nvptx_text(l, "%d", l->ir->max_registers));
   lower_debug_function(l, fn, f->loc, f->name->s);
   nvptx_map_params(l, fn, n + 1);
   begin(l, fn, LLVMGetParam(fn, n));
