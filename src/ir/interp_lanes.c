@@ -310,17 +310,19 @@ Step x_strip_store(World *w, Agent *a, const Ins *i) {
   IrType block = *m; // with the tensor's axes
   block.rank = (int)rank;
   for (uint32_t k = 0; k < rank; k++) block.shape[k] = k + 2 < rank ? 1 : m->shape[k + 2 - rank];
-  const uint32_t n = interp_count(a, i);
+  const uint32_t n = interp_count(a, i), e = 4u / ir_dtypes[m->dtype].bytes; // elements of a word
+  const int how = ir_attr(i->op, ATTR_rmw) ? 2 : 1;
   for (uint32_t first = 0; first + 32 <= n; first += 32) {
-    uint16_t rows[16][64];
+    uint32_t rows[16][32]; // of words
     for (uint32_t lane = 0; lane < 32; lane++) {
-      for (uint32_t reg = 0; reg < 16; reg++)
-        memcpy(&rows[lane / 4 + 8 * (reg % 2)][8 * (reg / 2) + 2 * (lane % 4)],
-               elem(a, o->at[2 + rank + reg], first + lane), 4);
+      for (uint32_t reg = 0; reg < 16; reg++) {
+        const uint32_t k = reg * e, col = 8 * (k / 4) + 2 * (lane % 4) + k % 2;
+        memcpy(&rows[lane / 4 + 8 * (k / 2 % 2)][col / e], elem(a, o->at[2 + rank + reg], first + lane), 4);
+      }
     }
     int64_t at[5] = {0};
     for (uint32_t k = 0; k < rank && k < 5; k++) at[k] = interp_ref_int(a, o->at[2 + k], first);
-    interp_desc_block(w, a, i, d, &block, at, (char *)rows, 1, RMW_add, NULL);
+    interp_desc_block(w, a, i, d, &block, at, (char *)rows, how, (IrRmw)ir_attr_i(i->op, ATTR_rmw), NULL);
   }
   return SWITCH;
 }

@@ -132,12 +132,13 @@ static void wgmma_rules(V *v, const IrOp *op) {
 
 static void strip_rules(V *v, const IrOp *op) {
   const IrType *d = in(op, 0), *m = in(op, 1);
+  const int bytes = ir_dtypes[m->dtype].bytes;
   want(v, op,
-       m->rank == 2 && m->shape[0] == 16 && m->shape[1] == 64 && m->stages == 2 * v->m->num_warps &&
-           m->layout,
-       "the buffer is not two swizzled stages of 16 x 64 elements for each warp");
-  want(v, op, d->rank >= 2 && d->dtype == m->dtype && ir_dtypes[m->dtype].bits == 16,
-       "the tensor is not of 16-bit elements");
+       m->rank == 2 && m->shape[0] == 16 && m->shape[1] * bytes == 128 && m->layout &&
+           (m->stages == v->m->num_warps || m->stages == 2 * v->m->num_warps),
+       "the buffer is not one or two swizzled stages of 16 rows of 128 bytes for each warp");
+  want(v, op, d->rank >= 2 && d->dtype == m->dtype && (bytes == 2 || bytes == 4),
+       "the tensor is not of 16-bit or 32-bit elements");
   if (!want(v, op, op->noperands == 2u + (uint32_t)d->rank + 16, "a strip is 16 registers")) return;
   for (uint32_t i = 2; i < op->noperands; i++) {
     if (!want(v, op, is_reg(in(op, i), IR_i32), "an index or a register is not a thread's i32")) return;

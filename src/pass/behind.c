@@ -13,10 +13,11 @@
 
 #include <string.h>
 
-enum {
-  LEAST_REGISTERS = 32,
-  MOST_REGISTERS = 176
-}; // of a thread: for the last product's result; for both results and p
+enum {                  // of a thread
+  LEAST_REGISTERS = 32, // for the last product's result
+  MOST_REGISTERS = 176, // for both results and p
+  SPARE_REGISTERS = 40  // of a limit that the program sets
+};
 
 typedef struct Done { // a loop whose last product comes behind
   IrOp *loop, *load;
@@ -142,10 +143,12 @@ static bool find_pair(Behind *a, IrOp *loop, Pair *x) {
   const int64_t all =
       sum + registers(m, x->first->results[0].type) + registers(m, ir_operand(x->second, 0)->type);
   if (sum < LEAST_REGISTERS) return false;
-  if (all > MOST_REGISTERS)
+  const int64_t own = m->max_registers ? m->max_registers - SPARE_REGISTERS : MOST_REGISTERS,
+                most = own < MOST_REGISTERS ? own : MOST_REGISTERS;
+  if (all > most)
     pass_remark(a->pass, x->second->loc,
                 "this product is not computed beside the next turn: the tiles take too many registers");
-  return all <= MOST_REGISTERS;
+  return all <= most;
 }
 
 // ---- another turn's -------------------------------------------------------------------------------------------------------------------

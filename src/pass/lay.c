@@ -166,6 +166,7 @@ static bool is_small_row(Lay *l, IrValue *v, int depth) {
   if (!op || v->type->kind != IR_TILE || v->type->rank != 1 || v->type->shape[0] > 256 || depth > 2)
     return false;
   if (op->kind == OP_load) return pass_is_plain_load(op);
+  if (op->kind == OP_mem_load) return true;
   if (!(ir_ops[op->kind].traits & TRAIT_ELEMENTWISE) || op->kind == OP_math || op->kind == OP_inline_asm ||
       op->nresults != 1)
     return false;
@@ -337,21 +338,37 @@ static const IrValue *buffer_root(const IrValue *m) {
   return m;
 }
 
-// The buffer that v has just been read from, where nothing may write there before `user` reads it itself; else NULL.
+typedef struct Keeps { // is a buffer left as it is?
+  const IrValue *mem;
+  bool yes;
+} Keeps;
+static bool find_keeps(IrOp *op, void *user) {
+  Keeps *k = user;
+  // Products only read. A producer's barriers: a stage goes back behind its last product.
+  if (op->nregions || op->kind == OP_dot_async || op->kind == OP_dot_wait || op->kind == OP_mbarrier_wait ||
+      (op->kind == OP_mbarrier_arrive && ir_attr_i(op, ATTR_each_warp)))
+    return true;
+  const IrEffects e = ir_op_effects(op);
+  const bool elsewhere = op->kind == OP_mem_store && buffer_root(ir_operand(op, 0)) != k->mem;
+  if (((e.writes & RES_MEMDESC) && !elsewhere) || pass_orders(op) || e.barrier) k->yes = false;
+  return k->yes;
+}
+
+// The buffer that v has just been read from, in the user's block or around it, where nothing may write there before `user` reads it
+// itself; else NULL.
 static IrValue *read_buffer(const IrValue *v, const IrOp *user) {
-  const IrOp *load = v->def;
-  if (!load || load->kind != OP_mem_load || load->parent != user->parent) return NULL;
-  const IrValue *mem = buffer_root(ir_operand(load, 0));
-  for (const IrOp *op = load->next; op != user; op = op->next) {
-    if (!op) return NULL;
-    const IrEffects e = ir_op_effects_deep(op);
-    // a producer's barriers: a stage goes back behind its last product
-    if (op->kind == OP_mbarrier_wait || (op->kind == OP_mbarrier_arrive && ir_attr_i(op, ATTR_each_warp)))
-      continue;
-    const bool elsewhere = op->kind == OP_mem_store && buffer_root(ir_operand(op, 0)) != mem;
-    if (((e.writes & RES_MEMDESC) && !elsewhere) || e.order || e.barrier) return NULL;
+  IrOp *load = v->def;
+  if (!load || load->kind != OP_mem_load) return NULL;
+  Keeps k = {buffer_root(ir_operand(load, 0)), true};
+  const IrOp *until = user; // or the op around it, of which all turns count
+  while (until && until->parent != load->parent) until = until->parent->owner;
+  for (IrOp *op = load->next; op != until && k.yes; op = op->next) {
+    if (!op || !until) return NULL;
+    find_keeps(op, &k);
+    for (uint32_t r = 0; r < op->nregions; r++) ir_walk(op->regions[r], find_keeps, &k);
   }
-  return ir_operand(load, 0)->type->layout ? ir_operand(load, 0) : NULL;
+  for (uint32_t r = 0; until != user && r < until->nregions; r++) ir_walk(until->regions[r], find_keeps, &k);
+  return k.yes && ir_operand(load, 0)->type->layout ? ir_operand(load, 0) : NULL;
 }
 
 static bool is_turned(const IrValue *v) { return v->def && v->def->kind == OP_trans && v->type->rank == 2; }
@@ -406,6 +423,22 @@ static IrValue *memory_operand(Lay *l, IrOp *dot, IrValue *v, bool any_order, bo
   return in_buffer(l, ir_result(trans, 0), dot);
 }
 
+// Vectors from block memory and what is made of them: fetched behind a wait for what they meet, they take no registers during it.
+static bool is_light(const IrOp *op) {
+  if (op->nresults != 1 || op->nregions) return false;
+  const IrType *t = op->results[0].type;
+  if (op->kind == OP_mem_load) return t->rank == 1;
+  if (op->kind == OP_mem_view || t->kind != IR_TILE || !ir_op_is_pure(op)) return op->kind == OP_mem_view;
+  for (uint32_t i = 0; i < op->noperands; i++) {
+    const IrValue *v = ir_operand(op, i);
+    if (v && v->type->kind == IR_TILE && v->def && v->def->parent == op->parent &&
+        v->def->kind == OP_dot_wait)
+      return false;
+  }
+  return op->kind == OP_const || op->kind == OP_splat || op->kind == OP_expand_dims ||
+         op->kind == OP_broadcast || op->kind == OP_fneg || t->rank == 1;
+}
+
 // Where a product that stays in flight until its result is used is waited for, and how many later ones may still be in flight then.
 static IrBuilder before_use(const Lay *l, IrOp *dot, int64_t *pending) {
   IrOp *user = pass_first_user(ir_result(dot, 0));
@@ -415,6 +448,7 @@ static IrBuilder before_use(const Lay *l, IrOp *dot, int64_t *pending) {
     if (!user->prev || user->prev->kind != OP_mbarrier_arrive) break;
     user = user->prev;
   }
+  while (user->prev != dot && is_light(user->prev)) user = user->prev;
   for (const IrOp *op = dot->next; op != user; op = op->next) {
     *pending += op->kind == OP_dot_async || (op->kind == OP_dot && wgmma_shape(l, op) >= 0);
   }
@@ -430,13 +464,14 @@ static void lay_wgmma(Lay *l, IrOp *op, int which) {
   int32_t warps[2];
   group_warps(l, ct, warps);
   bool a_trans = false, b_trans = false;
-  if (is_loaded(a, op) && (s->any_major || !is_turned(a))) {
+  const IrLayout al =
+      layout_wgmma_a(2, a->type->shape, warps, (uint32_t)bits_log2(4u / ir_dtypes[s->a].bytes));
+  // what must pass through block memory is read there, which takes no registers
+  const bool is_far = !is_cheap(l, a) && layout_move(layout_of(l, a), &al) == MOVE_SHARED;
+  if ((is_far || is_loaded(a, op)) && (s->any_major || !is_turned(a)))
     a = memory_operand(l, op, a, s->any_major, false, &a_trans);
-  } else {
-    const IrLayout al =
-        layout_wgmma_a(2, a->type->shape, warps, (uint32_t)bits_log2(4u / ir_dtypes[s->a].bytes));
+  else
     a = in_layout(l, a, &al);
-  }
   b = memory_operand(l, op, b, s->any_major, true, &b_trans);
   const IrLayout cl = layout_wgmma_c(2, ct->shape, warps);
   uint64_t zero;
@@ -493,8 +528,9 @@ typedef struct Meets { // does anything else in the function touch the tensor, o
 static bool find_meeting(IrOp *op, void *user) {
   Meets *m = user;
   const IrEffects e = ir_op_effects(op);
-  if (op->nregions || op->kind == OP_desc_store || op->kind == OP_desc_load_async ||
-      op->kind == OP_mbarrier_wait || op->kind == OP_mbarrier_arrive || op->kind == OP_mbarrier_expect)
+  if (op->nregions || op->kind == OP_desc_store || op->kind == OP_desc_rmw ||
+      op->kind == OP_desc_load_async || op->kind == OP_mbarrier_wait || op->kind == OP_mbarrier_arrive ||
+      op->kind == OP_mbarrier_expect)
     return true;
   m->yes |= e.order != 0 || ((e.reads | e.writes) & (unsigned)(RES_SYMM | RES_SIGNAL)) != 0;
   if (!((e.reads | e.writes) & RES_GLOBAL)) return !m->yes;
@@ -508,7 +544,8 @@ static bool find_meeting(IrOp *op, void *user) {
 // the host's to make, and no other access of the function meets it.
 static bool stored_in_strips(void *user, IrOp *op) {
   Lay *l = user;
-  if (op->kind != OP_desc_store || !l->wgmma || !l->pass->config->machine->tma) return false;
+  if ((op->kind != OP_desc_store && op->kind != OP_desc_rmw) || !l->wgmma || !l->pass->config->machine->tma)
+    return false;
   const IrValue *v = ir_operand(op, 1), *d = ir_desc_source(ir_operand(op, 0));
   int32_t warps[2];
   IrLaunchDesc at;
@@ -516,9 +553,12 @@ static bool stored_in_strips(void *user, IrOp *op) {
   const int rank = v->type->rank;
   const IrType *t = pass_as_matrix(l->ctx, v->type);
   while (v->def && v->def->kind == OP_reshape) v = ir_operand(v->def, 0);
-  if (!t || rank > 5 || d->type->rank != rank || ir_dtypes[t->dtype].bits != 16 || !from_product(v, 0) ||
-      !group_warps(l, t, warps) || t->shape[1] / warps[1] < 64)
+  if (!t || rank > 5 || d->type->rank != rank || !from_product(v, 0) || !group_warps(l, t, warps))
     return false;
+  const int bytes = ir_dtypes[t->dtype].bytes;
+  const bool sum = op->kind == OP_desc_rmw && ir_attr_i(op, ATTR_rmw) == RMW_fadd && bytes <= 4;
+  if (op->kind == OP_desc_rmw ? !sum : bytes != 2) return false;
+  if (t->shape[1] / warps[1] * bytes < 128) return false;
   PassRoots *roots = pass_roots_run(l->f, l->arena);
   Meets m = {roots, d->def ? pass_roots(roots, ir_operand(d->def, 0)) : PASS_ROOT_UNKNOWN, false};
   if (!d->def) m.own = pass_roots(roots, d);
@@ -530,10 +570,11 @@ static bool stored_in_strips(void *user, IrOp *op) {
   else if (!lay_desc_aligned(pass_axis_run(l->f, l->arena), d))
     why = "its base, strides or last size are not known to be multiples of 16 bytes";
   if (why)
-    pass_remark(l->pass, op->loc, "this tile is stored by all threads: %s", why);
+    pass_remark(l->pass, op->loc, "this tile is %s by all threads: %s", sum ? "added" : "stored", why);
   else
     pass_remark(l->pass, op->loc,
-                "each warp stores its rows of this tile in strips of 64 columns, in the background");
+                "each warp %s its rows of this tile in strips of %d columns, in the background",
+                sum ? "adds" : "stores", 128 / bytes);
   return !why;
 }
 
@@ -760,7 +801,8 @@ static void lay_op(Lay *l, IrOp *op) {
     if (op->nresults) give(l, op, 0, &layout);
     return;
   case OP_dot: lay_dot(l, op); return;
-  case OP_desc_store: { // in strips
+  case OP_desc_store:
+  case OP_desc_rmw: { // in strips
     const IrType *t = pass_as_matrix(l->ctx, ir_operand(op, 1)->type);
     int32_t warps[2];
     group_warps(l, t, warps);

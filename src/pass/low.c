@@ -170,13 +170,33 @@ IrValue *low_holder(Low *l, const IrLayout *layout) {
 // ---- elementwise and shape ops ------------------------------------------------------------------------------------------------
 static void drop(Low *l, IrOp *op) { vec_push(l->arena, &l->dead, op); }
 
+// Bits of register numbers along which v holds one value, as far as the axis analysis knows: those of a mask's runs.
+static uint32_t registers_alike(Low *l, const IrValue *v) {
+  const IrType *t = v->type;
+  if (v->id >= l->nvalues) return 0;
+  const PassAxis *x = pass_axis(l->axes, v);
+  uint32_t runs = 0, low = 0, alike = 0; // runs: bits of indices
+  for (int d = t->rank - 1; d >= 0; d--) {
+    runs |= (uint32_t)(x->constancy[d] - 1) << low;
+    low += t->shape[d] > 1 ? (uint32_t)bits_log2((uint64_t)t->shape[d]) : 0;
+  }
+  for (uint32_t i = 0; i < t->layout->n[PLACE_REG]; i++)
+    if (!(t->layout->at[i] & ~runs)) alike |= 1u << i;
+  return alike;
+}
+
 static void low_elementwise(Low *l, IrOp *op) {
   const IrType *t = op->results[0].type, *elem = low_elem(l, t);
-  const uint32_t copies = low_copies(t->layout);
+  const uint32_t copies = low_copies(t->layout),
+                 alike = t->dtype == IR_i1 ? registers_alike(l, ir_result(op, 0)) : 0;
   IrValue **out = low_new_regs(l, t->layout);
   IrValue **in = arena_array(l->arena, IrValue *, op->noperands + 1);
   for (uint32_t r = 0; r < layout_regs(t->layout); r++) {
     if (r & copies) continue;
+    if (r & alike) {
+      out[r] = out[r & ~alike];
+      continue;
+    }
     for (uint32_t i = 0; i < op->noperands; i++) {
       IrValue *v = ir_operand(op, i);
       in[i] = !v ? NULL : v->type->kind == IR_TILE ? low_regs(l, v)[r] : low_thread(l, v);
@@ -575,7 +595,8 @@ static void low_op(Low *l, IrOp *op) {
   case OP_dot: low_dot(l, op); break;
   case OP_dot_async: low_dot_async(l, op); break;
   case OP_dot_wait: low_dot_wait(l, op); break;
-  case OP_desc_store: low_strips(l, op); break;
+  case OP_desc_store:
+  case OP_desc_rmw: low_strips(l, op); break;
   case OP_print:
   case OP_assert: low_each(l, op); break;
   case OP_consume: low_set_regs(l, ir_result(op, 0), low_regs(l, ir_operand(op, 0))); break;
@@ -614,6 +635,7 @@ static void low_func(Low *l, IrFunc *f) {
   l->nvalues = f->next_id;
   map_init(&l->regs, l->arena);
   map_init(&l->bases, l->arena);
+  map_init(&l->strip_mem, l->arena);
   low_note_accesses(l);
   begin_threads(l, f->body);
   lower_rest(l);

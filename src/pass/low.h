@@ -33,9 +33,10 @@ typedef struct Low {
   Vec(IrOp *) dead;           // replaced ops, in order
   IrValue *tid, *lane, *warp; // thread i32, at the function's start
   IrOp *entry;                // things computed once go before it
-  bool alike;  // threads that hold the same element hold the same bits: nothing else could come in
-  bool strips; // the block or partition stores tiles in strips
-  IrBuilder b; // where code goes now
+  bool alike;    // threads that hold the same element hold the same bits: nothing else could come in
+  bool strips;   // the block or partition stores tiles in strips
+  Map strip_mem; // IrType* of a buffer that strips pass through -> IrValue*
+  IrBuilder b;   // where code goes now
 } Low;
 
 void low_fail(Low *l, Loc loc, const char *fmt, ...) DT_PRINTF(3, 4) DT_NORETURN;
@@ -112,7 +113,7 @@ void low_dot_async(Low *l, IrOp *op);
 // `count` registers from register `first` on, as i32: small elements share a word, the first lowest.
 void low_words(Low *l, IrValue *const *regs, uint32_t first, uint32_t count, IrDtype d, IrValue **out);
 void low_dot_wait(Low *l, IrOp *op);
-void low_strips(Low *l, IrOp *op); // desc_store of a product's tile
+void low_strips(Low *l, IrOp *op); // desc_store, desc_rmw of a product's tile
 // The block memory of a memdesc, a stage of a ring too; for elements of `elem`.
 LowBuf low_program_buffer(Low *l, IrValue *mem, const IrType *elem);
 

@@ -131,6 +131,17 @@ static void in_order(Comb *c, uint32_t lane_bit, IrValue **x, IrValue **y) {
   }
 }
 
+// The registers `from` with all subsets of the bits `along`, combined in order.
+static void chain(Comb *c, uint32_t from, uint32_t along, IrValue **x) {
+  IrValue **y = arena_array(c->l->arena, IrValue *, c->n);
+  for (uint32_t i = 0; i < c->n; i++) x[i] = c->in[i][from];
+  for (uint32_t s = 0; s != along;) {
+    s = (s - along) & along;
+    for (uint32_t i = 0; i < c->n; i++) y[i] = c->in[i][from | s];
+    low_combine(c->l, c->op->regions[0], c->n, x, y, x);
+  }
+}
+
 void low_reduce(Low *l, IrOp *op) {
   Comb c = comb_of(l, op);
   const bool alike = commutes(op->regions[0], c.n);
@@ -149,18 +160,15 @@ void low_reduce(Low *l, IrOp *op) {
   IrValue ***acc = arena_array(l->arena, IrValue **, c.n);
   for (uint32_t i = 0; i < c.n; i++) acc[i] = arena_array(l->arena, IrValue *, regs);
   IrValue **x = arena_array(l->arena, IrValue *, c.n), **y = arena_array(l->arena, IrValue *, c.n);
+  // The two halves of many apart: neither waits for the other's results.
+  const uint32_t top = __builtin_popcount(along) < 3 ? 0 : 1u << (31 - __builtin_clz(along));
   for (uint32_t r = 0; r < regs; r++) {
     uint32_t from = 0;
     for (uint32_t i = 0; i < nkept; i++) from |= (r >> i & 1) << kept[i];
-    bool first = true;
-    for (uint32_t s = 0;; s = (s - along) & along) { // all subsets of the axis' bits
-      for (uint32_t i = 0; i < c.n; i++) y[i] = c.in[i][from | s];
-      if (first)
-        memcpy(x, y, sizeof *x * c.n);
-      else
-        low_combine(l, op->regions[0], c.n, x, y, x);
-      first = false;
-      if (s == along) break;
+    chain(&c, from, along & ~top, x);
+    if (top) {
+      chain(&c, from | top, along & ~top, y);
+      low_combine(l, op->regions[0], c.n, x, y, x);
     }
     for (uint32_t i = 0; i < c.layout->n[PLACE_LANE]; i++) {
       if (!(c.layout->at[c.layout->n[PLACE_REG] + i] & c.axis_mask)) continue;

@@ -261,7 +261,7 @@ void low_dot_wait(Low *l, IrOp *op) {
 }
 
 // ---- tiles of products to tensors -----------------------------------------------------------------------------------------------------
-// Each warp takes its rows to the tensor, 64 columns at a time, through two small buffers of its own: no warp waits for another.
+// Each warp takes its rows to the tensor, 128 bytes of each at a time, through two small buffers of its own (one, if that is all): no warp waits for another.
 void low_strips(Low *l, IrOp *op) {
   IrValue *d = ir_operand(op, 0), *v = ir_operand(op, 1);
   const uint32_t rank = (uint32_t)d->type->rank;
@@ -271,14 +271,20 @@ void low_strips(Low *l, IrOp *op) {
       v->type->layout);
   const int64_t groups_m = row_groups(t), groups_n = l->m->num_warps / 4 / groups_m,
                 width = t->shape[1] / groups_n;
-  const int32_t strip[2] = {16, 64};
-  const IrLayout at = layout_swizzled(2, strip, 2);
+  const int bytes = ir_dtypes[t->dtype].bytes;
+  const int32_t strip[2] = {16, 128 / bytes};
+  const IrLayout at = layout_swizzled(2, strip, (uint32_t)bytes);
+  const int32_t strips = (int32_t)(t->shape[0] / 64 / groups_m * width / strip[1]), // of a warp
+      buffers = strips > 1 ? 2 : 1;
   const IrType *mt = ir_type_with_layout(
-      l->ctx, ir_type_memdesc(l->ctx, t->dtype, SPACE_shared, 2, strip, 2 * l->m->num_warps), &at);
-  const IrBuilder keep = l->b;
-  l->b = ir_builder_before(l->f->body->first); // of the block: partitions may lie in between
-  IrValue *mem = ir_result(ir_build(&l->b, OP_mem_alloc, 0, NULL, 1, &mt, 0), 0);
-  l->b = keep;
+      l->ctx, ir_type_memdesc(l->ctx, t->dtype, SPACE_shared, 2, strip, buffers * l->m->num_warps), &at);
+  IrValue *mem = map_getp(&l->strip_mem, mt); // all tiles of a type pass through the same
+  if (!mem) {
+    IrBuilder top = ir_builder_before(l->f->body->first); // of the block: partitions may lie in between
+    top.loc = op->loc;
+    mem = ir_result(ir_build(&top, OP_mem_alloc, 0, NULL, 1, &mt, 0), 0);
+    map_setp(&l->strip_mem, mt, mem);
+  }
   // the warp's first row and column
   IrValue *group = low_bin(l, OP_shr_u, l->warp, low_i32(l, 2));
   IrValue *row = low_bin(l, OP_mul, low_bin(l, OP_and, l->warp, low_i32(l, 3)), low_i32(l, 16));
@@ -295,7 +301,7 @@ void low_strips(Low *l, IrOp *op) {
   IrValue **regs = low_regs(l, v);
   int64_t n = 0;
   for (int64_t block = 0; block < t->shape[0] / 64 / groups_m; block++) {
-    for (int64_t c = 0; c < width; c += 64, n++) {
+    for (int64_t c = 0; c < width; c += strip[1], n++) {
       IrValue *ops[2 + IR_MAX_RANK + 16] = {d, mem};
       memcpy(ops + 2, from, rank * sizeof *ops);
       ops[rank] = low_bin(l, OP_add, from[rank - 2], low_i32(l, block * 64 * groups_m));
@@ -303,6 +309,7 @@ void low_strips(Low *l, IrOp *op) {
       low_words(l, regs, (uint32_t)(block * width / 2 + c / 2), 16, t->dtype, ops + 2 + rank);
       IrOp *put = ir_build(&l->b, OP_strip_store, 2 + rank + 16, ops, 0, NULL, 0);
       ir_set_attr_i(put, ATTR_strip, n);
+      if (op->kind == OP_desc_rmw) ir_set_attr_i(put, ATTR_rmw, ir_attr_i(op, ATTR_rmw));
     }
   }
   l->strips = true;

@@ -85,6 +85,8 @@ Producer *pass_producer_for(Pass *pass, IrFunc *f);
 bool pass_producer_reaches(Producer *p, const IrOp *dot);
 // The last of the products of v's block that read v, as it is or turned; NULL: none, or something else reads it.
 IrOp *pass_last_product(const IrValue *v);
+// Where only products read v, in its block or in ops of that: the last of those ops; product: one that reads it. Else NULL.
+IrOp *pass_held_until(const IrValue *v, IrOp **product);
 
 #define PASS_EACH_FUNC(p, f) for (IrFunc *f = (p)->m->funcs; f; f = f->next)
 #define PASS_EACH_OP(b, op) for (IrOp *op = (b)->first; op; op = op->next)

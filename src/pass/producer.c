@@ -19,9 +19,9 @@ enum {
   // Registers are given up by four warps at once. Where nobody needs them one warp does, and two blocks may share a multiprocessor.
   PRODUCER_WARPS = 4,
   GIVES_FROM = 8, // warps of the program: else a thread has enough registers without taking the producer's
-  MOST_RINGS = 4,
+  MOST_RINGS = 6,
   MOST_READERS = 16,
-  MOST_FEEDS = 2
+  MOST_FEEDS = 4
 };
 
 typedef struct Ring { // of products that read blocks of the same kinds
@@ -34,8 +34,11 @@ typedef struct Ring { // of products that read blocks of the same kinds
 
 typedef struct Reader { // a product that reads from a ring, in the program as it was
   IrOp *dot, *loop;     // loop: around it, or NULL
+  IrOp *
+      last; // of a block that products of inner loops read, dot the first: its stage goes back behind this; else NULL
   uint32_t ring, nfeeds;
   IrOp *feed[MOST_FEEDS]; // in the order of the text
+  bool ends_with_feed;    // the last one comes behind the product
   bool late; // the product of a turn runs on in the next one: its stage is handed back a turn later
 } Reader;
 
@@ -94,17 +97,58 @@ IrOp *pass_last_product(const IrValue *v) {
   return last;
 }
 
-static IrOp *fed_product(const IrOp *load) {
+static const IrValue *as_read(const IrOp *load) { // by products
   const IrOp *drops = dropping(load);
-  return pass_last_product(drops ? &drops->results[0] : &load->results[0]);
+  return drops ? &drops->results[0] : &load->results[0];
+}
+static IrOp *fed_product(const IrOp *load) { return pass_last_product(as_read(load)); }
+
+static IrOp *in_block(IrOp *op, const IrBlock *b) { // that op is, or is in
+  while (op && op->parent != b) op = op->parent->owner;
+  return op;
 }
 
-static bool is_feed(Producer *p, IrOp *load) {
+IrOp *pass_held_until(const IrValue *v, IrOp **product) {
+  IrOp *last = NULL;
+  for (const IrUse *u = v->uses; u; u = u->next) {
+    IrOp *op = u->user, *until = NULL;
+    if (op->kind == OP_trans)
+      until = pass_held_until(&op->results[0], product);
+    else if (op->kind == OP_dot && u != &op->operands[2])
+      until = *product = op;
+    if (until) until = in_block(until, v->def->parent);
+    if (!until) return NULL;
+    if (!last || is_before(last, until)) last = until;
+  }
+  return last;
+}
+
+static const char *not_made_by_host(Producer *p, IrValue *d) {
+  IrLaunchDesc at;
+  const char *why = NULL;
+  if (!ir_desc_at_launch(p->arena, d, &at, &why))
+    return arena_printf(p->arena, "the host cannot make its descriptor: %s", why);
+  return lay_desc_aligned(p->axes, d)
+             ? NULL
+             : "its base, strides or last size are not known to be multiples of 16 bytes";
+}
+
+// A vector that comes with the blocks of a product before it; its leading axes are dropped.
+static const IrType *as_vector(const IrOp *load) {
+  const IrOp *drops = dropping(load);
+  const IrType *t = (drops ? drops : load)->results[0].type;
+  return t->rank == 1 ? t : NULL;
+}
+static bool is_vector(Producer *p, const IrOp *load) {
+  const IrType *t = load->kind == OP_desc_load ? as_vector(load) : NULL;
+  return t && t->shape[0] <= 256 && t->shape[0] * ir_dtypes[t->dtype].bytes % 16 == 0 &&
+         !not_made_by_host(p, ir_desc_source(ir_operand(load, 0)));
+}
+
+static bool is_feed(Producer *p, IrOp *load, IrOp *dot) {
   if (load->kind != OP_desc_load) return false;
   const IrType *t = pass_as_matrix(p->ctx, load->results[0].type);
-  IrOp *dot = fed_product(load), *drops = dropping(load);
-  IrValue *d = ir_desc_source(ir_operand(load, 0));
-  IrLaunchDesc at;
+  IrOp *drops = dropping(load);
   const char *why = NULL;
   if (!dot || !lay_takes_groups(p->pass->m, dot))
     why = "it does not feed products of four warps";
@@ -112,10 +156,8 @@ static bool is_feed(Producer *p, IrOp *load) {
     why = "it is not a matrix";
   else if (t->shape[1] * ir_dtypes[t->dtype].bytes < 32 || t->shape[0] < 8)
     why = "its rows are shorter than 32 bytes";
-  else if (!ir_desc_at_launch(p->arena, d, &at, &why))
-    why = arena_printf(p->arena, "the host cannot make its descriptor: %s", why);
-  else if (!lay_desc_aligned(p->axes, d))
-    why = "its base, strides or last size are not known to be multiples of 16 bytes";
+  else
+    why = not_made_by_host(p, ir_desc_source(ir_operand(load, 0)));
   if (why) pass_remark(p->pass, load->loc, "this block is not fetched by a producer warp: %s", why);
   return !why;
 }
@@ -177,7 +219,7 @@ static bool is_reachable(Producer *p,
 // Does a product of this block read from the ring already? Each has one of its own, or it would wait for the others' blocks.
 static bool is_taken(const Producer *p, uint32_t ring, const IrBlock *b) {
   for (uint32_t i = 0; i < p->nreaders; i++) {
-    if (p->readers[i].ring == ring && p->readers[i].dot->parent == b) return true;
+    if (p->readers[i].ring == ring && (p->readers[i].last || p->readers[i].dot->parent == b)) return true;
   }
   return false;
 }
@@ -195,26 +237,54 @@ static IrOp *loop_around(const IrOp *op) {
   return owner && owner->kind == OP_for ? owner : NULL;
 }
 
+static bool place_is_scalar(Producer *p, const IrOp *load) {
+  Map seen;
+  map_init(&seen, p->arena);
+  for (uint32_t i = 1; i < load->noperands; i++) {
+    if (is_scalar_work(p, ir_operand(load, i), &seen)) continue;
+    pass_remark(p->pass, load->loc,
+                "this block is not fetched by a producer warp: its place depends on tiles or memory");
+    return false;
+  }
+  return true;
+}
+
+static void add_feed(Producer *p, Reader *x, Ring *r, IrOp *load) {
+  const IrType *vector = as_vector(load),
+               *t = vector ? vector : pass_as_matrix(p->ctx, load->results[0].type);
+  x->feed[x->nfeeds++] = load;
+  r->block[r->nfeeds++] = t;
+  r->bytes += ir_type_elems(t) * ir_dtypes[t->dtype].bytes;
+}
+
+// A block that is loaded once for the products of loops behind it.
+static void note_held(Producer *p, IrOp *load) {
+  Reader x = {0};
+  Ring r = {.stages = 1};
+  if (fed_product(load) || p->nrings == MOST_RINGS || p->nreaders == MOST_READERS) return;
+  x.last = pass_held_until(as_read(load), &x.dot);
+  if (!x.last || !is_feed(p, load, x.dot) || !place_is_scalar(p, load) ||
+      (load->parent->owner && !is_reachable(p, load->parent->owner)))
+    return;
+  add_feed(p, &x, &r, load);
+  x.ring = p->nrings;
+  p->rings[p->nrings++] = r;
+  p->readers[p->nreaders++] = x;
+}
+
 // A product whose blocks a producer may fetch. Behind the same loop's others: its ring is its own, so that it need not wait for theirs.
 static void note_product(Producer *p, IrOp *dot) {
   Reader x = {.dot = dot, .loop = loop_around(dot)};
   Ring r = {0};
+  const IrOp *owner = NULL; // of vectors: the product that the block before is for
   PASS_EACH_OP(dot->parent, op) {
-    if (op->kind != OP_desc_load || fed_product(op) != dot || !is_feed(p, op)) continue;
-    Map seen;
-    map_init(&seen, p->arena);
-    bool scalar = true;
-    for (uint32_t i = 1; i < op->noperands; i++) scalar &= is_scalar_work(p, ir_operand(op, i), &seen);
-    if (!scalar) {
-      pass_remark(p->pass, op->loc,
-                  "this block is not fetched by a producer warp: its place depends on tiles or memory");
-      continue;
-    }
-    const IrType *t = pass_as_matrix(p->ctx, op->results[0].type);
-    x.feed[x.nfeeds++] = op;
-    r.block[r.nfeeds++] = t;
-    r.bytes += ir_type_elems(t) * ir_dtypes[t->dtype].bytes;
+    IrOp *own = op->kind == OP_desc_load ? fed_product(op) : NULL;
+    if (own) owner = own;
+    const bool block = own == dot && is_feed(p, op, dot),
+               vector = !own && x.nfeeds && owner == dot && is_vector(p, op);
+    if ((block || vector) && x.nfeeds < MOST_FEEDS && place_is_scalar(p, op)) add_feed(p, &x, &r, op);
   }
+  x.ends_with_feed = x.nfeeds && is_before(dot, x.feed[x.nfeeds - 1]);
   if (!x.nfeeds) return;
   const bool in_loop = x.loop != NULL;
   r.stages = (int)(in_loop && ir_attr_i(x.loop, ATTR_stages) ? ir_attr_i(x.loop, ATTR_stages)
@@ -238,6 +308,7 @@ static void note_product(Producer *p, IrOp *dot) {
 
 static bool find_products(IrOp *op, void *user) {
   if (op->kind == OP_dot) note_product(user, op);
+  if (op->kind == OP_desc_load) note_held(user, op);
   return true;
 }
 
@@ -267,8 +338,8 @@ static IrValue *k32(Producer *p, IrBuilder *b, int64_t v) { return ir_const_i(b,
 
 static void make_ring(Producer *p, IrBuilder *b, Ring *r) {
   for (uint32_t i = 0; i < r->nfeeds; i++) {
-    const IrType *t =
-        ir_type_memdesc(p->ctx, r->block[i]->dtype, SPACE_shared, 2, r->block[i]->shape, r->stages);
+    const IrType *t = ir_type_memdesc(p->ctx, r->block[i]->dtype, SPACE_shared, r->block[i]->rank,
+                                      r->block[i]->shape, r->stages);
     r->mem[i] = ir_result(ir_build(b, OP_mem_alloc, 0, NULL, 1, &t, 0), 0);
   }
   const IrType *bt = ir_type_mbarrier(p->ctx, r->stages);
@@ -323,7 +394,7 @@ static const Reader *reader_of(const Producer *p, const IrOp *op) {
 }
 static uint32_t feed_of(const IrOp *op) { return (uint32_t)(uintptr_t)op->aux % 4; }
 
-static void consume(Producer *p, IrOp *op, const State *st) {
+static void consume(Producer *p, IrOp *op, State *st) {
   const Reader *x = reader_of(p, op);
   const Ring *r = &p->rings[x->ring];
   const uint32_t k = feed_of(op);
@@ -334,11 +405,17 @@ static void consume(Producer *p, IrOp *op, const State *st) {
   IrValue *v = pass_ring_stage(&b, r->mem[k], st->stage[x->ring]);
   IrOp *drops = dropping(op), *whole = drops ? drops : op;
   ir_replace_uses(ir_result(whole, 0), ir_result(ir_build(&b, OP_mem_load, 1, &v, 1, &t, 0), 0));
+  if (x->last) {
+    IrBuilder behind = ir_builder_after(x->last);
+    behind.loc = op->loc;
+    hand_back(&behind, r, st->stage[x->ring]);
+    advance(p, &b, r, &st->stage[x->ring], &st->phase[x->ring]);
+  }
   ir_erase(whole);
   if (drops) ir_erase(op);
 }
 
-static void produce(Producer *p, IrOp *op, const State *st) {
+static void produce(Producer *p, IrOp *op, State *st) {
   const Reader *x = reader_of(p, op);
   const Ring *r = &p->rings[x->ring];
   const uint32_t k = feed_of(op), rank = op->noperands - 1;
@@ -355,15 +432,15 @@ static void produce(Producer *p, IrOp *op, const State *st) {
   IrOp *copy = ir_build(&b, OP_desc_load_async, 4 + rank, ops, 0, NULL, 0);
   if (ir_attr(op, ATTR_evict)) ir_set_attr_i(copy, ATTR_evict, ir_attr_i(op, ATTR_evict));
   ir_replace_uses(ir_result(op, 0), pass_const_bits(&b, op->results[0].type, 0));
+  if (x->last) advance(p, &b, r, &st->stage[x->ring], &st->phase[x->ring]);
   ir_erase(op);
 }
 
-// Behind a product its stage goes back: at once, when the turn ends (its sum is wanted then), or a turn later.
-static void after_product(Side *s, IrOp *dot, State *st, IrValue *before) {
+// Behind a product and all its feeds, at b, its stage goes back: at once, when the turn ends (its sum is wanted then), or a turn later.
+static void after_product(Side *s, const Reader *x, IrBuilder b, State *st, IrValue *before) {
   Producer *p = s->p;
-  const Reader *x = reader_of(p, dot);
+  IrOp *dot = x->dot;
   const Ring *r = &p->rings[x->ring];
-  IrBuilder b = ir_builder_after(dot);
   b.loc = dot->loc;
   if (s->consumer && x->late) {
     ir_set_attr_i(dot, ATTR_late, 1);
@@ -450,9 +527,14 @@ static void side_block(Side *s, IrBlock *b, State *st, IrValue *before) {
     } else if (op->kind == OP_if) {
       side_if(s, op, st);
     } else if (op->kind == OP_dot) {
-      after_product(s, op, st, before);
+      const Reader *x = reader_of(s->p, op);
+      if (!x->ends_with_feed) after_product(s, x, ir_builder_after(op), st, before);
     } else {
+      const Reader *x = reader_of(s->p, op);
+      const bool is_end = x->ends_with_feed && feed_of(op) == x->nfeeds - 1;
+      IrOp *drops = dropping(op), *behind = (drops ? drops : op)->next;
       (s->consumer ? consume : produce)(s->p, op, st);
+      if (is_end) after_product(s, x, ir_builder_before(behind), st, before);
       next = prev ? prev->next : b->first;
     }
   }
@@ -467,9 +549,9 @@ static void mark(Producer *p, IrBlock *b) {
   ir_walk(b, clear_mark, NULL);
   for (uint32_t i = 0; i < p->nreaders; i++) {
     const Reader *x = &p->readers[i];
-    x->dot->aux = mark_of(i, 0);
+    if (!x->last) x->dot->aux = mark_of(i, 0);
     for (uint32_t k = 0; k < x->nfeeds; k++) x->feed[k]->aux = mark_of(i, k);
-    for (IrOp *loop = x->dot->parent->owner; loop; loop = loop->parent->owner)
+    for (IrOp *loop = x->feed[0]->parent->owner; loop; loop = loop->parent->owner)
       loop->aux = (void *)((uintptr_t)loop->aux | (uintptr_t)1 << x->ring);
   }
 }
@@ -505,7 +587,7 @@ static void divide(Producer *p) {
   IrBuilder b = ir_builder_before(end);
   b.loc = p->readers[0].dot->loc;
   IrOp *parts = ir_build(&b, OP_warp_partitions, 0, NULL, 0, NULL, 2);
-  const bool gives = m->num_warps >= GIVES_FROM;
+  const bool gives = m->num_warps >= GIVES_FROM && !m->max_registers;
   const int64_t first[2] = {0, m->num_warps}, warps[2] = {m->num_warps, gives ? PRODUCER_WARPS : 1},
                 alone[2] = {0, 1};
   ir_set_attr_ints(parts, ATTR_first, first, 2);
@@ -545,6 +627,11 @@ static void divide(Producer *p) {
   for (uint32_t i = 0; i < p->nreaders; i++) {
     const Reader *x = &p->readers[i];
     const Ring *r = &p->rings[x->ring];
+    if (x->last) {
+      pass_remark(p->pass, x->feed[0]->loc, "a producer warp fetches this block (%lld bytes of block memory)",
+                  (long long)r->bytes);
+      continue;
+    }
     bool own = true;
     for (uint32_t k = 0; k < i; k++) own &= p->readers[k].ring != x->ring;
     pass_remark(

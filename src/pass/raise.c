@@ -38,7 +38,7 @@ typedef struct Axis {
 typedef struct Block { // of a tensor, that an access reads or writes
   IrValue *base;
   const Affine *offset; // of the tensor, from base
-  int rank, first;      // first: of the two that are the tile's; those before are leading ones
+  int rank, first;      // first: of those that are the tile's, one or two; those before are leading ones
   Axis axes[MOST_AXES];
   bool turned; // the tile's first index is the contiguous one
 } Block;
@@ -287,8 +287,9 @@ static bool place_term(Raise *r, Block *b, Axis *tile, int contiguous, const Aff
     AffineTerm *to = at_launch(r, t->f[i]) ? &known : &varying;
     to->f[to->n++] = t->f[i];
   }
-  Axis *rows = &tile[1 - contiguous], *row = &tile[contiguous];
-  if (!rows->size && rows->stride->n == 1 && quotient(t, &rows->stride->t[0], &q)) return add_to(r, rows, &q);
+  Axis *rows = b->rank == 2 ? &tile[1 - contiguous] : NULL, *row = &tile[contiguous];
+  if (rows && !rows->size && rows->stride->n == 1 && quotient(t, &rows->stride->t[0], &q))
+    return add_to(r, rows, &q);
   if (!row->size && !known.n) return add_to(r, row, t);
   for (int i = 0; i < b->first; i++) { // one whose stride divides this one's by a number
     if (quotient(&known, &b->axes[i].stride->t[0], &q) && !q.n) {
@@ -303,9 +304,9 @@ static bool place_term(Raise *r, Block *b, Axis *tile, int contiguous, const Aff
   return add_to(r, &b->axes[b->first++], &varying);
 }
 
-static bool find_strides(Raise *r, const Affine *p, Axis *tile, int *contiguous) {
+static bool find_strides(Raise *r, const Affine *p, int rank, Axis *tile, int *contiguous) {
   *contiguous = -1;
-  for (int d = 0; d < 2; d++) {
+  for (int d = 0; d < rank; d++) {
     tile[d].stride = affine_along(&r->affines, p, d);
     if (!tile[d].stride->n) return no(r, "one of its indices does not move its pointers");
     if (affine_is_const(tile[d].stride, 1)) *contiguous = d;
@@ -317,17 +318,18 @@ static bool find_strides(Raise *r, const Affine *p, Axis *tile, int *contiguous)
   return *contiguous >= 0 || no(r, "neither of its strides is known to be 1");
 }
 
-static bool find_block(Raise *r, const IrOp *op, IrValue *ptr, IrValue *mask, Block *b) {
+// rank: of the tile, 1 or 2.
+static bool find_block(Raise *r, const IrOp *op, int rank, IrValue *ptr, IrValue *mask, Block *b) {
   Axis tile[2] = {0};
   int contiguous;
   Affines *a = &r->affines;
   const Affine *p = affine_of(a, ptr);
-  *b = (Block){0};
+  *b = (Block){.rank = rank};
   if (!p || !p->base) return no(r, "its pointers are not a sum of a base, strides times indices and numbers");
   if (!at_launch(r, p->base)) return no(r, "its base is not known to the host");
-  if (!find_strides(r, p, tile, &contiguous) || !cut_all(r, op, mask, p, tile)) return false;
+  if (!find_strides(r, p, rank, tile, &contiguous) || !cut_all(r, op, mask, p, tile)) return false;
   const Affine *rest = affine_along(a, p, -1);
-  for (int d = 0; d < 2 && rest; d++) {
+  for (int d = 0; d < rank && rest; d++) {
     if (tile[d].at) rest = affine_plus(a, rest, -1, affine_times(a, tile[d].at, tile[d].stride));
   }
   if (!rest) return no(r, "its place is a sum of too many terms");
@@ -337,10 +339,10 @@ static bool find_block(Raise *r, const IrOp *op, IrValue *ptr, IrValue *mask, Bl
   }
   b->base = p->base;
   b->offset = part(r, rest, true);
-  b->turned = contiguous == 0;
-  b->rank = b->first + 2;
-  b->axes[b->first] = tile[1 - contiguous];
-  b->axes[b->first + 1] = tile[contiguous];
+  b->turned = rank == 2 && contiguous == 0;
+  b->rank = b->first + rank;
+  if (rank == 2) b->axes[b->first] = tile[1 - contiguous];
+  b->axes[b->rank - 1] = tile[contiguous];
   for (int i = 0; i < b->rank; i++) {
     if (!b->axes[i].at) b->axes[i].at = affine_zero(a);
     if (!not_negative(r, b->axes[i].at)) return no(r, "its indices are not known not to be negative");
@@ -385,7 +387,7 @@ static IrValue *build(Raise *r, IrBuilder *b, const Affine *x, const IrType *t, 
 static const IrType *block_type(Raise *r, const Block *b, const IrType *tile) {
   int32_t shape[MOST_AXES];
   for (int i = 0; i < b->first; i++) shape[i] = 1;
-  for (int i = 0; i < 2; i++) shape[b->first + i] = tile->shape[b->turned ? 1 - i : i];
+  for (int i = 0; i < tile->rank; i++) shape[b->first + i] = tile->shape[b->turned ? 1 - i : i];
   return ir_type_desc(r->ctx, tile->dtype, b->rank, shape);
 }
 
@@ -420,10 +422,16 @@ static IrValue *reshaped(IrBuilder *b, IrValue *v, const IrType *t) {
   return v->type == t ? v : ir_result(ir_build(b, OP_reshape, 1, &v, 1, &t, 0), 0);
 }
 
+static bool is_zero(const IrValue *v) {
+  uint64_t bits;
+  return pass_const(v, &bits) && !bits;
+}
+
 static void raise_load(Raise *r, IrOp *op, const Block *at, IrValue *desc) {
   const IrType *t = op->results[0].type, *d = desc->type,
                *block = ir_type_tile(r->ctx, d->dtype, d->rank, d->shape),
-               *matrix = ir_type_tile(r->ctx, d->dtype, 2, &d->shape[at->first]);
+               *matrix = ir_type_tile(r->ctx, d->dtype, t->rank, &d->shape[at->first]);
+  IrValue *mask = ir_operand(op, 1), *other = ir_operand(op, 2);
   IrBuilder b = ir_builder_before(op);
   b.loc = op->loc;
   IrValue *ops[1 + MOST_AXES] = {desc};
@@ -431,17 +439,20 @@ static void raise_load(Raise *r, IrOp *op, const Block *at, IrValue *desc) {
   IrOp *load = ir_build(&b, OP_desc_load, (uint32_t)(1 + at->rank), ops, 1, &block, 0);
   if (ir_attr(op, ATTR_evict)) ir_set_attr_i(load, ATTR_evict, ir_attr_i(op, ATTR_evict));
   IrValue *v = reshaped(&b, ir_result(load, 0), matrix);
+  if (t->rank == 1 && mask && other && !is_zero(other)) v = ir_select(&b, mask, v, other);
   ir_replace_uses(ir_result(op, 0), at->turned ? turn(&b, v, t) : v);
   ir_erase(op);
 }
 
-static void raise_store(Raise *r, IrOp *op, const Block *at, IrValue *desc) {
+static void raise_store(Raise *r, IrOp *op, const Block *at, IrValue *desc) { // or a sum
   const IrType *d = desc->type, *block = ir_type_tile(r->ctx, d->dtype, d->rank, d->shape);
   IrBuilder b = ir_builder_before(op);
   b.loc = op->loc;
   IrValue *ops[2 + MOST_AXES] = {desc, reshaped(&b, ir_operand(op, 1), block)};
   build_places(r, &b, at, &ops[2]);
-  ir_build(&b, OP_desc_store, (uint32_t)(2 + at->rank), ops, 0, NULL, 0);
+  const bool sum = op->kind == OP_atomic_rmw;
+  IrOp *made = ir_build(&b, sum ? OP_desc_rmw : OP_desc_store, (uint32_t)(2 + at->rank), ops, 0, NULL, 0);
+  if (sum) ir_set_attr_i(made, ATTR_rmw, ir_attr_i(op, ATTR_rmw));
   ir_erase(op);
 }
 
@@ -476,9 +487,20 @@ static bool is_matrix(const IrType *t) { // with rows and columns that a copy ca
          t->shape[0] * bytes >= 32 && t->shape[1] * bytes >= 32;
 }
 
+static bool is_vector(const IrType *t) { // that a copy can have
+  const int64_t bytes = ir_type_elems(t) * ir_dtypes[t->dtype].bytes;
+  return t->kind == IR_TILE && !ir_type_is_ptr(t) && t->rank == 1 && bytes % 16 == 0 && t->shape[0] <= 256;
+}
+
 static bool reads_what_is_written(const Find *s, const IrOp *load) {
   const uint64_t own = pass_roots(s->r->roots, ir_operand(load, 0));
   return (own & (PASS_ROOT_UNKNOWN | PASS_ROOT_PEER)) || pass_roots_meet(own, s->written);
+}
+
+// An update that the accelerator can make: nobody asks for the old values, and it orders nothing.
+static bool is_sum(const IrOp *op) {
+  return op->kind == OP_atomic_rmw && !op->results[0].uses && ir_attr_i(op, ATTR_rmw) == RMW_fadd &&
+         ir_attr_i(op, ATTR_order) == ORDER_relaxed && ir_attr_i(op, ATTR_scope) <= SCOPE_gpu;
 }
 
 static bool can_raise(Find *s, IrOp *op, Block *b) {
@@ -486,14 +508,15 @@ static bool can_raise(Find *s, IrOp *op, Block *b) {
   const bool load = op->kind == OP_load;
   IrValue *mask = ir_operand(op, load ? 1 : 2);
   const IrType *t = load ? op->results[0].type : ir_operand(op, 1)->type;
-  uint64_t bits;
-  if (ir_attr_i(op, ATTR_order) != ORDER_weak || ir_attr_i(op, ATTR_volatile))
+  if (op->kind == OP_atomic_rmw ? !is_sum(op)
+                                : ir_attr_i(op, ATTR_order) != ORDER_weak || ir_attr_i(op, ATTR_volatile))
     return no(r, "it is volatile or orders others");
-  if (!is_matrix(t)) return no(r, "it is not a matrix with rows of 32 bytes or more");
-  if (load && mask && ir_operand(op, 2) && !(pass_const(ir_operand(op, 2), &bits) && !bits))
+  if (!is_matrix(t) && !(load && is_vector(t)))
+    return no(r, "it is not a matrix with rows of 32 bytes or more");
+  if (t->rank == 2 && load && mask && ir_operand(op, 2) && !is_zero(ir_operand(op, 2)))
     return no(r, "masked-off elements are not 0");
   if (load && reads_what_is_written(s, op)) return no(r, "the kernel may write the memory that it reads");
-  return find_block(r, op, ir_operand(op, 0), mask, b);
+  return find_block(r, op, t->rank, ir_operand(op, 0), mask, b);
 }
 
 static IrOp *load_behind(IrValue *v, const IrBlock *in) { // an operand of a product, as it is or turned
@@ -507,11 +530,21 @@ static bool is_found(const Find *s, const IrOp *op) {
   return false;
 }
 
+// A block that is loaded before the loop, for its products alone: by itself.
+static void find_held(Find *s, IrValue *v, const IrOp *dot) {
+  if (v->def && v->def->kind == OP_trans) v = ir_operand(v->def, 0);
+  IrOp *load = v->def, *product;
+  Wanted w = {.op = load, .group = -1 - (int)s->found.len};
+  if (!load || load->kind != OP_load || load->parent == dot->parent || is_found(s, load)) return;
+  if (pass_held_until(v, &product) && can_raise(s, load, &w.block)) vec_push(s->r->arena, &s->found, w);
+}
+
 static bool find_loads(Find *s, IrOp *dot) {
   Raise *r = s->r;
   for (uint32_t i = 0; i < 2; i++) {
     IrOp *load = load_behind(ir_operand(dot, i), dot->parent);
     Wanted w = {.op = load, .group = s->groups};
+    if (!load) find_held(s, ir_operand(dot, i), dot);
     if (!load || is_found(s, load)) continue;
     if (!lay_takes_groups(r->pass->m, dot))
       r->why = "its product is not one of four warps";
@@ -527,6 +560,17 @@ static bool find_loads(Find *s, IrOp *dot) {
   return true;
 }
 
+// Vectors that a loop with such products loads beside their blocks: scales, logarithms of sums.
+static void find_vectors(Find *s, IrOp *loop) {
+  PASS_EACH_OP(loop->regions[0], op) {
+    Wanted w = {.op = op, .group = -1 - (int)s->found.len};
+    if (op->kind != OP_load || !pass_defined_in(ir_operand(op, 0), loop->regions[0]) ||
+        !is_vector(op->results[0].type) || !can_raise(s, op, &w.block))
+      continue;
+    vec_push(s->r->arena, &s->found, w);
+  }
+}
+
 // All loads of a loop's products, or none: what is left would be loaded without being copied ahead, beside a producer warp.
 static bool find_loops(IrOp *loop, void *user) {
   Find *s = user;
@@ -537,17 +581,26 @@ static bool find_loops(IrOp *loop, void *user) {
     s->found.len = before;
     return true;
   }
-  s->groups += s->found.len > before;
+  if (s->found.len > before) {
+    s->groups++;
+    find_vectors(s, loop);
+  }
   return true;
+}
+
+static const char *name_of(const IrOp *op) {
+  return op->kind == OP_load ? "load" : op->kind == OP_store ? "store" : "sum";
 }
 
 static bool find_stores(IrOp *op, void *user) {
   Find *s = user;
   Wanted w = {.op = op, .group = s->groups};
-  if (op->kind != OP_store || ir_operand(op, 1)->type->kind != IR_TILE || ir_operand(op, 1)->type->rank != 2)
+  if ((op->kind != OP_store && !is_sum(op)) || ir_operand(op, 1)->type->kind != IR_TILE ||
+      ir_operand(op, 1)->type->rank != 2)
     return true;
   if (!can_raise(s, op, &w.block) || (w.block.turned && !no(s->r, "its columns are the contiguous ones"))) {
-    pass_remark(s->r->pass, op->loc, "this store is not raised to a tensor descriptor: %s", s->r->why);
+    pass_remark(s->r->pass, op->loc, "this %s is not raised to a tensor descriptor: %s", name_of(op),
+                s->r->why);
     return true;
   }
   s->groups++;
@@ -574,8 +627,7 @@ static void raise_all(Find *s) {
   const PassAxes *axes = pass_axis_run(r->f, r->arena);
   for (uint32_t i = 0; i < s->found.len; i++) {
     Wanted *w = &s->found.data[i];
-    const bool load = w->op->kind == OP_load;
-    const char *what = load ? "load" : "store";
+    const char *what = name_of(w->op);
     if (!all_aligned(s, axes, w->group)) {
       pass_remark(
           r->pass, w->op->loc,
@@ -588,7 +640,7 @@ static void raise_all(Find *s) {
         r->pass, w->op->loc,
         "this %s is raised to a tensor descriptor of %d axes%s, where a launch's base and strides allow it",
         what, w->block.rank, w->block.turned ? ", turned" : "");
-    (load ? raise_load : raise_store)(r, w->op, &w->block, w->desc);
+    (w->op->kind == OP_load ? raise_load : raise_store)(r, w->op, &w->block, w->desc);
     if (r->pass->config->raised) *r->pass->config->raised = true;
   }
 }

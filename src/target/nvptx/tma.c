@@ -432,29 +432,60 @@ static V elected_lane(Lower *l) {
   return LLVMBuildExtractValue(l->b, lower_intrinsic(l, "llvm.nvvm.elect.sync", NULL, 0, &all, 1), 1, "");
 }
 
+// Chunk c of 16 bytes of row r lies at c xor r (layout_swizzled).
+static V strip_chunk(Lower *l, V buffer, V row, V chunk) {
+  const V at = lower_xor(l, chunk, lower_and(l, row, u32(l, 7)));
+  return lower_gep(
+      l, l->i8, buffer,
+      lower_add(l, LLVMBuildShl(l->b, row, u32(l, 7), ""), LLVMBuildShl(l->b, at, u32(l, 4), "")));
+}
+
+static void strip_of_halves(Lower *l, const IrOp *op, uint32_t first, V buffer, V lane) {
+  const V row = lower_and(l, lane, u32(l, 15)), half = lower_lshr(l, lane, 4);
+  for (uint32_t q = 0; q < 4; q++) {
+    V args[5] = {strip_chunk(l, buffer, row, lower_add(l, half, u32(l, 2 * q)))};
+    for (uint32_t i = 0; i < 4; i++) args[1 + i] = lower_operand(l, op, first + 4 * q + i);
+    nvptx_asm(l, l->void_, "stmatrix.sync.aligned.m8n8.x4.shared.b16 [$0], {$1, $2, $3, $4};", "l,r,r,r,r",
+              args, 5, ASM_EFFECT | ASM_CONVERGENT);
+  }
+}
+
+// A lane has two neighbours of row lane / 4 and two of the row 8 below in each 8 columns.
+static void strip_of_words(Lower *l, const IrOp *op, uint32_t first, V buffer, V lane) {
+  const V row = lower_lshr(l, lane, 2), pair = lower_and(l, lane, u32(l, 3)),
+          half = LLVMBuildShl(l->b, lower_and(l, pair, u32(l, 1)), u32(l, 3), "");
+  for (uint32_t q = 0; q < 4; q++) {
+    const V at = lower_gep(
+        l, l->i8, strip_chunk(l, buffer, row, lower_add(l, lower_lshr(l, pair, 1), u32(l, 2 * q))), half);
+    for (uint32_t below = 0; below < 2; below++) {
+      V args[3] = {lower_field(l, at, below * 8 * 128)};
+      for (uint32_t i = 0; i < 2; i++) args[1 + i] = lower_operand(l, op, first + 4 * q + 2 * below + i);
+      nvptx_asm(l, l->void_, "st.shared.v2.b32 [$0], {$1, $2};", "l,r,r", args, 3, ASM_EFFECT);
+    }
+  }
+}
+
 static void lower_strip(Lower *l, const IrOp *op) {
   const Plan p = plan_of(l, op);
   const V map = map_of(l, op, &p), lane = lower_and(l, nvptx_tid(l), u32(l, 31));
   const uint32_t rank = (uint32_t)ir_operand(op, 0)->type->rank;
+  const char *sum = ir_attr(op, ATTR_rmw) ? reduction(l, op, p.block->dtype) : NULL;
   const int64_t strip = ir_attr_i(op, ATTR_strip);
-  const uint64_t bytes = (uint64_t)p.box_elems * 2;
-  // The buffer is this warp's: free once the strip before the last has been read. Between tiles all are there, in order.
+  const bool wide = ir_dtypes[p.block->dtype].bytes == 4;
+  const uint64_t bytes = (uint64_t)p.box_elems * (wide ? 4 : 2);
+  // The buffer is this warp's: free once the strip before the last has been read. Between tiles all have been, and where the
+  // next is not added, are there, in order.
   const V elected = elected_lane(l);
-  if_elected(l, elected, strip ? "cp.async.bulk.wait_group.read 1;" : "cp.async.bulk.wait_group 0;", "", NULL,
-             0);
+  if_elected(l, elected,
+             strip ? "cp.async.bulk.wait_group.read 1;"
+             : sum ? "cp.async.bulk.wait_group.read 0;"
+                   : "cp.async.bulk.wait_group 0;",
+             "", NULL, 0);
   nvptx_warp_barrier(l);
-  V at = lower_mul(l, nvptx_warp_number(l), u32(l, 2 * bytes));
+  const bool two = ir_operand(op, 1)->type->stages > l->ir->num_warps;
+  V at = lower_mul(l, nvptx_warp_number(l), u32(l, (two ? 2 : 1) * bytes));
   V buffer = lower_gep(l, l->i8, lower_field(l, lower_operand(l, op, 1), (uint64_t)(strip & 1) * bytes), at);
-  const V r = lower_and(l, lane, u32(l, 15)), half = lower_lshr(l, lane, 4),
-          swap = lower_and(l, r, u32(l, 7));
-  const V line = LLVMBuildShl(l->b, r, u32(l, 7), "");
-  for (uint32_t q = 0; q < 4; q++) {
-    const V chunk = lower_xor(l, lower_add(l, half, u32(l, 2 * q)), swap);
-    V args[5] = {lower_gep(l, l->i8, buffer, lower_add(l, line, LLVMBuildShl(l->b, chunk, u32(l, 4), "")))};
-    for (uint32_t i = 0; i < 4; i++) args[1 + i] = lower_operand(l, op, 2 + rank + 4 * q + i);
-    nvptx_asm(l, l->void_, "stmatrix.sync.aligned.m8n8.x4.shared.b16 [$0], {$1, $2, $3, $4};", "l,r,r,r,r",
-              args, 5, ASM_EFFECT | ASM_CONVERGENT);
-  }
+  (wide ? strip_of_words : strip_of_halves)(l, op, 2 + rank, buffer, lane);
   nvptx_asm(l, l->void_, "fence.proxy.async.shared::cta;", "", NULL, 0, ASM_EFFECT);
   nvptx_warp_barrier(l);
   V args[2 + 5] = {map, LLVMBuildPtrToInt(l->b, buffer, l->i32, "")};
@@ -465,8 +496,9 @@ static void lower_strip(Lower *l, const IrOp *op) {
     kinds = nvptx_text(l, "%s,r", kinds);
   }
   if_elected(l, elected,
-             nvptx_text(l, "cp.async.bulk.tensor.%ud.global.shared::cta.tile.bulk_group [$1, {%s}], [$2];",
-                        rank, place),
+             nvptx_text(l,
+                        "cp.%sasync.bulk.tensor.%ud.global.shared::cta%s.tile.bulk_group [$1, {%s}], [$2];",
+                        sum ? "reduce." : "", rank, sum ? nvptx_text(l, ".%s", sum) : "", place),
              kinds, args, 2 + rank);
   if_elected(l, elected, "cp.async.bulk.commit_group;", "", NULL, 0);
 }

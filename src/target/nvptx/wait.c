@@ -261,28 +261,41 @@ void nvptx_place_mbarriers(Lower *l, const IrFunc *f) {
   map_init(&p.s->mbarriers, l->arena);
   ir_walk(f->body, place_mbarrier, &p);
 }
-static void lower_mbarrier_alloc(Lower *l, const IrOp *op) {
+// Of a run of allocations with nothing between that executes, the one before or behind; NULL: none.
+static const IrOp *alloc_beside(const IrOp *op, bool before) {
+  do op = before ? op->prev : op->next;
+  while (op && (op->kind == OP_const || op->kind == OP_mem_alloc));
+  return op && op->kind == OP_mbarrier_alloc ? op : NULL;
+}
+static V mbarrier_at(Lower *l, const IrOp *op) {
   const NvptxState *s = l->own;
   uint64_t at = 0;
   map_get(&s->mbarriers, (uint64_t)(uintptr_t)op, &at);
+  return nvptx_shared_at(l, at);
+}
+static void init_mbarriers(Lower *l, const IrOp *op) {
   const int32_t stages = ir_result(op, 0)->type->stages > 1 ? ir_result(op, 0)->type->stages : 1;
-  const V first = nvptx_shared_at(l, at);
-  const LLVMBasicBlockRef all = nvptx_begin_one(l);
+  const V first = mbarrier_at(l, op);
   for (int32_t i = 0; i < stages; i++) {
     V args[] = {lower_field(l, first, 8 * (uint64_t)i), u32(l, (uint64_t)ir_attr_i(op, ATTR_count))};
     nvptx_asm(l, l->void_, "mbarrier.init.shared.b64 [$0], $1;", "l,r", args, 2, ASM_EFFECT);
   }
-  if (l->facts->caps & TARGET_CAP_TMA) {
-    lower_intrinsic(l, "llvm.nvvm.fence.mbarrier_init.release.cluster", NULL, 0, NULL, 0);
-    nvptx_asm(l, l->void_, "fence.proxy.async;", "", NULL, 0, ASM_EFFECT);
-    nvptx_prefetch_maps(l);
+}
+// One thread makes all barriers of a run, and all threads meet once: fences take hundreds of clocks at a block's start.
+static void lower_mbarrier_alloc(Lower *l, const IrOp *op) {
+  if (!alloc_beside(op, true)) {
+    const LLVMBasicBlockRef all = nvptx_begin_one(l);
+    for (const IrOp *a = op; a; a = alloc_beside(a, false)) init_mbarriers(l, a);
+    if (l->facts->caps & TARGET_CAP_TMA) {
+      lower_intrinsic(l, "llvm.nvvm.fence.mbarrier_init.release.cluster", NULL, 0, NULL, 0);
+      nvptx_asm(l, l->void_, "fence.proxy.async.shared::cta;", "", NULL, 0, ASM_EFFECT);
+      nvptx_prefetch_maps(l);
+    }
+    nvptx_end_one(l, all);
+    nvptx_warp_barrier(l);
+    nvptx_barrier(l);
   }
-  nvptx_end_one(l, all);
-  nvptx_warp_barrier(l);
-  const IrOp *next = op->next; // several meet once
-  while (next && (next->kind == OP_const || next->kind == OP_mem_alloc)) next = next->next;
-  if (!next || next->kind != OP_mbarrier_alloc) nvptx_barrier(l);
-  lower_result(l, op, first);
+  lower_result(l, op, mbarrier_at(l, op));
 }
 bool nvptx_mbarrier(Lower *l, const IrOp *op) {
   if (op->kind == OP_mbarrier_alloc) {
