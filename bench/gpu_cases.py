@@ -32,7 +32,8 @@ def strides(**tensors):
 
 
 # per: instances for each of 132 multiprocessors, each taking rows in turn; 0: one instance a row
-ROWS = configs("warps per", (4, 0), (8, 0), (16, 0), (8, 2), (8, 3), (8, 4), (16, 1), (16, 2), (4, 4), (4, 6))
+ROWS = configs("warps per regs", (4, 0, 0), (8, 0, 0), (8, 2, 0), (8, 3, 0), (8, 4, 0), (8, 2, 128), (16, 1, 0), (16, 2, 0), (4, 2, 0),
+               (4, 4, 0), (4, 6, 0))
 WARPS = configs("warps", (4,), (8,), (16,))
 
 
@@ -245,11 +246,18 @@ def grouped(b, title, groups, tokens, n, k):
     x, w, y = b.randn(tokens, k), b.randn(groups, k, n), b.empty(tokens, n)
     want = torch.cat([x[ends[g]:ends[g + 1]].double() @ w[g].double() for g in range(groups)])
     given = dict(a_ptr=x, offsets_ptr=offsets, N=n, K=k, **strides(am=(x, 0), ak=(x, 1), bg=(w, 0), bk=(w, 1), bn=(w, 2), cm=(y, 0), cn=(y, 1)))
+    work, peers = 2 * tokens * n * k / 1e9, {"torch": [lambda: torch._grouped_mm(x, w, offs=offsets[1:])]}
     best = b.fastest(title, tiles(b), lambda c, i: [("grouped_gemm.py", "grouped_gemm_kernel", (132,),
                                                      dict(given, b_ptr=w, c_ptr=y, groups=groups, **blocks(c)))],
                      lambda: b.right(title, y, want, 1e-2), 1, poison(y))
-    work = 2 * tokens * n * k / 1e9
-    b.race(title, best, {"torch": [lambda: torch._grouped_mm(x, w, offs=offsets[1:])]}, work, "TFLOP/s")
+    b.race(title, best, peers, work, "TFLOP/s")
+    if n % 8 == 0 and k % 8 == 0:
+        by_blocks = lambda c: dict(a_desc=b.blocks(x, (c["bm"], c["bk"])), b_desc=b.blocks(w, (1, c["bk"], c["bn"])))  # noqa: E731
+        best = b.fastest(title, tiles(b), lambda c, i: [
+            ("grouped_gemm.py", "grouped_gemm_descriptor_kernel", (132,),
+             dict(by_blocks(c), c_ptr=y, offsets_ptr=offsets, groups=groups, N=n, K=k, **strides(cm=(y, 0), cn=(y, 1)), **blocks(c)))],
+                         lambda: b.right(title, y, want, 1e-2), 1, poison(y))
+        b.race(title + " descriptors", best, peers, work, "TFLOP/s")
     dy, dw = b.randn(tokens, n), torch.empty_like(w)
     want = torch.stack([x[ends[g]:ends[g + 1]].double().T @ dy[ends[g]:ends[g + 1]].double() for g in range(groups)])
     rows_ = configs("bm bn bk warps stages", (32, 128, 128, 8, 3), (64, 128, 128, 8, 3))
@@ -261,6 +269,8 @@ def grouped(b, title, groups, tokens, n, k):
 
 # ---- attention -------------------------------------------------------------------------------------------------------------
 QUERY_BLOCKS = configs("bm bn warps stages", (128, 128, 8, 2), (128, 64, 8, 3), (64, 64, 4, 2), (64, 64, 4, 3), (64, 128, 4, 2))
+PERSISTENT_QUERY_BLOCKS = configs("bm bn warps stages regs per", (128, 128, 8, 2, 0, 1), (64, 64, 4, 2, 128, 3))
+KEY_BLOCKS = configs("bm bn warps stages", (64, 128, 8, 2), (64, 64, 4, 2), (128, 128, 8, 2))
 
 
 def by_cudnn(q, k, v, causal):
@@ -294,13 +304,17 @@ def attention(b, title, batch, heads, seq, dim, causal, style):
         common = dict(scale=dim ** -0.5, seq_q=seq, seq_k=seq, heads=heads, kv_heads=heads, HEAD_DIM=dim, CAUSAL=causal, lse_ptr=h.lse, **size)
         if style == "descriptor":
             block = lambda t, rows_: b.blocks(t.view(-1, seq, dim), (1, rows_, dim))  # noqa: E731
-            return [("attention_descriptor.py", "attention_descriptor_kernel", grid,
+            persistent = c.get("per", 0) > 0
+            if persistent:
+                grid, common["batch_heads"] = (min(132 * c["per"], grid[0] * grid[1]),), batch * heads
+            return [("attention_descriptor.py", "attention_persistent_kernel" if persistent else "attention_descriptor_kernel", grid,
                      dict(common, q_desc=block(h.q, c["bm"]), k_desc=block(h.k, c["bn"]), v_desc=block(h.v, c["bn"]), out_desc=block(h.y, c["bm"])))]
         tensors = dict(q_ptr=h.q, k_ptr=h.k, v_ptr=h.v, out_ptr=h.y)
         if style == "strided":
             return [("attention_varlen.py", "attention_varlen_kernel", grid, dict(h.strided, lse_ptr=h.lse, **tensors, **size))]
         return [("attention.py", "attention_kernel", grid, dict(common, **tensors))]
-    best = b.fastest(title, QUERY_BLOCKS if b.timed else configs("bm bn", (64, 32)), make,
+    rows_ = configs("bm bn", (64, 32)) if not b.timed else (PERSISTENT_QUERY_BLOCKS if style == "descriptor" else []) + QUERY_BLOCKS
+    best = b.fastest(title, rows_, make,
                      lambda: b.right(title, h.y[:1, :2], h.want[0], 2e-2), 1, poison(h.y))
     b.race(title, best, {"torch": [lambda: F.scaled_dot_product_attention(h.q, h.k, h.v, is_causal=causal)],
                          "cuDNN": [lambda: by_cudnn(h.q, h.k, h.v, causal)]}, h.flops / 1e9, "TFLOP/s")
@@ -324,15 +338,17 @@ def attention_backward(b, title, batch, heads, seq, dim, causal, ordered):
                         dout_ptr=h.dout, delta_ptr=delta, BLOCK_M=64))
         of_keys = ("attention_backward.py", "attention_backward_kv_kernel", (cdiv(seq, c["bn"]), batch * heads),
                    dict(given, dk_ptr=dk, dv_ptr=dv, dq_sum_ptr=None if ordered else dq_sum, BLOCK_M=c["bm"], BLOCK_N=c["bn"]))
-        of_queries = ("attention_backward.py", "attention_backward_q_kernel", (cdiv(seq, 64), batch * heads),
-                      dict(given, dq_ptr=dq, BLOCK_M=64, BLOCK_N=32))
+        rows_ = 16 * c["warps"] if b.timed else 64
+        of_queries = ("attention_backward.py", "attention_backward_q_kernel", (cdiv(seq, rows_), batch * heads),
+                      dict(given, dq_ptr=dq, BLOCK_M=rows_, BLOCK_N=64 if b.timed else 32))
         return [of_rows, of_keys] + ([of_queries] if ordered else [])
 
     def check():
         for name, got, want in zip(("dq", "dk", "dv"), (dq if ordered else dq_sum, dk, dv), h.want[1:]):
             b.right(f"{title} {name}", got[:1, :2], want, 3e-2)
-    best = b.fastest(title, configs("bm bn warps stages", (32, 64, 8, 1), (32, 128, 8, 1), (64, 64, 8, 1), (64, 128, 8, 2))[:4 if b.timed else 1], make,
-                     check, 1, lambda: (poison(dq, dk, dv, delta)(), dq_sum.zero_()))
+    best = b.fastest(title, KEY_BLOCKS if b.timed else configs("bm bn warps", (32, 64, 8)), make, check, 1,
+                     lambda: (poison(dq, dk, dv, delta)(), dq_sum.zero_()))
+
     def whole(found):  # with what a caller does besides
         ms, config, calls = found
         return ms, config, [lambda: (dq_sum.zero_(), calls[0](), dq.copy_(dq_sum))]
@@ -349,28 +365,35 @@ def attention_backward(b, title, batch, heads, seq, dim, causal, ordered):
 
 
 def decode(b, title, batch, heads, kv_heads, seq, dim, page):
+    """page: keys of a page of the cache, in any order; 0: the cache lies as torch's does, [batch, kv_heads, seq, dim]."""
     q = b.randn(batch, heads, dim)
-    pages = cdiv(seq, page)
-    k, v = (b.randn(batch * pages, page, kv_heads, dim) for _ in range(2))
-    table = torch.randperm(batch * pages, device=b.device).int().view(batch, pages)
     lens = torch.full((batch,), seq, device=b.device, dtype=torch.int32)
     y, lse = torch.empty_like(q), b.empty(batch, heads, dtype=torch.float32)
-    flat = [t[table.long()].view(batch, pages * page, kv_heads, dim)[:, :seq].transpose(1, 2).contiguous() for t in (k, v)]
+    if page:
+        pages = cdiv(seq, page)
+        k, v = (b.randn(batch * pages, page, kv_heads, dim) for _ in range(2))
+        table = torch.randperm(batch * pages, device=b.device).int().view(batch, pages)
+        flat = [t[table.long()].view(batch, pages * page, kv_heads, dim)[:, :seq].transpose(1, 2).contiguous() for t in (k, v)]
+        lie = dict(table_stride=pages, k_page=page * kv_heads * dim, k_row=kv_heads * dim, k_head=dim)
+    else:
+        k, v = flat = [b.randn(batch, kv_heads, seq, dim) for _ in range(2)]
+        table, lie = None, dict(table_stride=0, k_page=kv_heads * seq * dim, k_row=dim, k_head=seq * dim)
     want = F.scaled_dot_product_attention(q[:, :, None].double(), *(t.double() for t in flat), enable_gqa=True)[:, :, 0]
     most = 64
     partial, partial_lse = b.empty(batch, heads, most, dim, dtype=torch.float32), b.empty(batch, heads, most, dtype=torch.float32)
 
     def make(c, i):
-        sizes = dict(HEAD_DIM=dim, SPLITS=c["splits"])
-        return [("decode.py", "decode_split_kernel", (c["splits"], kv_heads, batch),
-                 dict(sizes, q_ptr=q, k_ptr=k, v_ptr=v, partial_ptr=partial, partial_lse_ptr=partial_lse, block_table_ptr=table, seq_lens_ptr=lens,
-                      scale=dim ** -0.5, table_stride=pages, q_batch=heads * dim, q_head=dim, k_page=page * kv_heads * dim, k_row=kv_heads * dim,
-                      k_head=dim, heads=heads, kv_heads=kv_heads, GROUP=pow2(heads // kv_heads), PAGE=page, BLOCK_N=c["bn"])),
+        sizes, one = dict(HEAD_DIM=dim, SPLITS=c["splits"]), c["splits"] == 1
+        both = [("decode.py", "decode_split_kernel", (c["splits"], kv_heads, batch),
+                 dict(sizes, q_ptr=q, k_ptr=k, v_ptr=v, partial_ptr=y if one else partial, partial_lse_ptr=lse if one else partial_lse,
+                      block_table_ptr=table, seq_lens_ptr=lens, scale=dim ** -0.5, q_batch=heads * dim, q_head=dim, **lie, heads=heads,
+                      kv_heads=kv_heads, GROUP=pow2(heads // kv_heads), PAGE=page, BLOCK_N=c["bn"])),
                 ("decode.py", "decode_combine_kernel", (batch * heads,),
                  dict(sizes, partial_ptr=partial, partial_lse_ptr=partial_lse, out_ptr=y, lse_ptr=lse))]
-    rows_ = configs("bn splits warps stages", (64, 2, 4, 3), (64, 4, 4, 3), (64, 8, 4, 3), (64, 32, 4, 3), (64, 64, 4, 3), (32, 2, 4, 6), (32, 4, 4, 5),
-                    (32, 8, 4, 4), (32, 32, 4, 4))
-    best = b.fastest(title, rows_ if b.timed else rows_[2:3], make, lambda: b.right(title, y, want, 2e-2), 1, poison(y, lse))
+        return both[:1] if one else both
+    rows_ = configs("bn splits warps stages", (64, 1, 4, 3), (64, 1, 4, 5), (32, 1, 4, 6), (64, 2, 4, 3), (64, 4, 4, 3), (64, 8, 4, 3),
+                    (64, 32, 4, 3), (64, 64, 4, 3), (32, 2, 4, 6), (32, 4, 4, 5), (32, 8, 4, 4), (32, 32, 4, 4))
+    best = b.fastest(title, rows_ if b.timed else rows_[5:6], make, lambda: b.right(title, y, want, 2e-2), 1, poison(y, lse))
     b.race(title, best, {"torch": [lambda: F.scaled_dot_product_attention(q[:, :, None], *flat, enable_gqa=True)]},
            4 * batch * seq * kv_heads * dim / 1e6, "GB/s")
 
@@ -406,7 +429,7 @@ CASES = [
     ("gemm fp8 8192", scaled, (8192, 8192, 8192, "fp8"), (70, 90, 160, "fp8")),
     ("gemm fp8 blocks 4096", scaled, (4096, 4096, 4096, "block"), (70, 130, 300, "block")),
     ("gemm int8 8192", scaled, (8192, 8192, 8192, "int8"), (70, 90, 160, "int8")),
-    ("grouped gemm 8", grouped, (8, 8192, 7168, 4096), (3, 100, 70, 48)),
+    ("grouped gemm 8", grouped, (8, 8192, 7168, 4096), (3, 100, 72, 48)),
     ("grouped gemm 64", grouped, (64, 8192, 1408, 2048), (9, 33, 40, 32)),
     ("attention 128", attention, (4, 32, 4096, 128, True, "pointer"), (2, 2, 100, 32, True, "pointer")),
     ("attention 128 full", attention, (4, 32, 4096, 128, False, "pointer"), (1, 2, 70, 32, False, "pointer")),
@@ -422,5 +445,7 @@ CASES = [
     ("decode 1", decode, (1, 32, 8, 8192, 128, 64), (1, 8, 2, 150, 32, 16)),
     ("decode 16", decode, (16, 32, 8, 8192, 128, 64), (3, 4, 4, 90, 32, 64)),
     ("decode 64", decode, (64, 32, 8, 2048, 128, 64), (3, 4, 1, 90, 32, 64)),
+    ("decode dense 16", decode, (16, 32, 8, 8192, 128, 0), (3, 4, 4, 90, 32, 0)),
+    ("decode dense 64", decode, (64, 32, 8, 2048, 128, 0), (3, 4, 1, 90, 32, 0)),
     ("decode 131072", decode, (1, 64, 8, 131072, 128, 64), (1, 8, 1, 500, 32, 64)),
 ]

@@ -50,7 +50,7 @@ def attention_kernel(q_ptr, k_ptr, v_ptr, out_ptr, lse_ptr, scale, seq_q, seq_k,
         row_max = new_max
     seen = row_sum > 0.0
     denominator = tl.where(seen, row_sum, 1.0)
-    out = acc / denominator[:, None]
+    out = acc * (1.0 / denominator)[:, None]
     out_ptrs = out_ptr + batch_head * seq_q * HEAD_DIM + rows[:, None] * HEAD_DIM + dims[None, :]
     tl.store(out_ptrs, out.to(out_ptr.dtype.element_ty), mask=row_ok)
     lse = tl.where(seen, (row_max + tl.log2(denominator)) / log2e, float("-inf"))

@@ -46,9 +46,9 @@ def kv_step(dk, dv, k, v, q_ptr, dout_ptr, lse_ptr, delta_ptr, dq_sum_ptr, cols,
         ok = rows < len_q
         at = tl.cast(start, tl.int64) * q_row
         q = tl.load(q_ptr + at + block, mask=ok[:, None], other=0.0)
-        # A query beyond the end has probabilities 2^(0 - inf) = 0 and a dout of zeros: it needs no mask but this one.
-        lse = tl.load(lse_ptr + rows, mask=ok, other=float("inf")) * log2e
         scores = tl.dot(k, tl.trans(q), input_precision="ieee")
+        # A query beyond the end has a probability of 2^0, but a dout and a delta of zeros: it adds nothing, and needs no mask.
+        lse = tl.load(lse_ptr + rows, mask=ok, other=0.0) * log2e
         p = tl.exp2(scores * (scale * log2e) - lse[None, :])
         if MASKED:
             visible = cols[:, None] < len_k
@@ -56,9 +56,9 @@ def kv_step(dk, dv, k, v, q_ptr, dout_ptr, lse_ptr, delta_ptr, dq_sum_ptr, cols,
                 visible = visible & (cols[:, None] <= rows[None, :] + shift)
             p = tl.where(visible, p, 0.0)
         dout = tl.load(dout_ptr + at + block, mask=ok[:, None], other=0.0)
-        delta = tl.load(delta_ptr + rows, mask=ok, other=0.0)
         dv = tl.dot(p.to(dout.dtype), dout, dv, input_precision="ieee")
         dp = tl.dot(v, tl.trans(dout), input_precision="ieee")
+        delta = tl.load(delta_ptr + rows, mask=ok, other=0.0)
         ds = (p * (dp - delta[None, :])).to(q.dtype)
         dk = tl.dot(ds, q, dk, input_precision="ieee")
         if dq_sum_ptr is not None:

@@ -95,7 +95,7 @@ def attention_varlen_kernel(q_ptr, k_ptr, v_ptr, out_ptr, lse_ptr, cu_q_ptr, cu_
                                        scale * log2e, k_row, HEAD_DIM, BLOCK_N, True, CAUSAL)
         seen = row_sum > 0.0
         denominator = tl.where(seen, row_sum, 1.0)
-        out = acc / denominator[:, None]
+        out = acc * (1.0 / denominator)[:, None]
         tl.store(out_ptr + q_offsets, out.to(out_ptr.dtype.element_ty), mask=row_ok)
         lse = tl.where(seen, (row_max + tl.log2(denominator)) / log2e, float("-inf"))
         tl.store(lse_ptr + lse_offset(cu_q_ptr, batch, head, heads, seq_q, rows_q) + rows, lse, mask=rows < len_q)

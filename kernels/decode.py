@@ -7,6 +7,9 @@ product.
 
     decode_split_kernel[(SPLITS, kv_heads, batch)](q, k, v, partial, partial_lse, table, lens, ...)
     decode_combine_kernel[(batch * heads,)](partial, partial_lse, out, lse, SPLITS=SPLITS, HEAD_DIM=128)
+
+With SPLITS=1, which is best where batch * kv_heads fills the device, there is nothing to combine: out and lse themselves take the places
+of partial and partial_lse.
 """
 import triton
 import triton.language as tl
@@ -17,8 +20,8 @@ def decode_split_kernel(q_ptr, k_ptr, v_ptr, partial_ptr, partial_lse_ptr, block
                         q_head, k_page, k_row, k_head, heads, kv_heads, HEAD_DIM: tl.constexpr, GROUP: tl.constexpr,
                         PAGE: tl.constexpr, BLOCK_N: tl.constexpr, SPLITS: tl.constexpr):
     """The share of split program_id(0): partial f32[batch * heads, SPLITS, D] and the base-2 log of its sums, partial_lse
-    f32[batch * heads, SPLITS], -inf for an empty share. GROUP: a power of two, at least 16 and heads // kv_heads.
-    Grid: (SPLITS, kv_heads, batch)."""
+    f32[batch * heads, SPLITS], -inf for an empty share; the natural log where SPLITS is 1. GROUP: a power of two, at least 16 and
+    heads // kv_heads. Grid: (SPLITS, kv_heads, batch)."""
     split = tl.program_id(0)
     kv_head = tl.program_id(1)
     batch = tl.program_id(2).to(tl.int64)
@@ -64,8 +67,12 @@ def decode_split_kernel(q_ptr, k_ptr, v_ptr, partial_ptr, partial_lse_ptr, block
     seen = row_sum > 0.0
     denominator = tl.where(seen, row_sum, 1.0)
     slot = (batch * heads + head) * SPLITS + split
-    tl.store(partial_ptr + slot[:, None] * HEAD_DIM + dims[None, :], acc / denominator[:, None], mask=member_ok[:, None])
-    tl.store(partial_lse_ptr + slot, tl.where(seen, row_max + tl.log2(denominator), float("-inf")), mask=member_ok)
+    out = (acc * (1.0 / denominator)[:, None]).to(partial_ptr.dtype.element_ty)
+    tl.store(partial_ptr + slot[:, None] * HEAD_DIM + dims[None, :], out, mask=member_ok[:, None])
+    lse = tl.where(seen, row_max + tl.log2(denominator), float("-inf"))
+    if SPLITS == 1:
+        lse *= 0.6931471805599453
+    tl.store(partial_lse_ptr + slot, lse, mask=member_ok)
 
 
 @triton.jit

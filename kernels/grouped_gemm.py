@@ -3,6 +3,7 @@
 Rows are sorted by group: group g owns rows offsets[g] to offsets[g + 1] of A and C, and B[g]. Groups may be empty.
 
     grouped_gemm_kernel[(multiprocessors,)](a, b, c, offsets, groups, N, K, *a.stride(), *b.stride(), *c.stride(), ...)
+    grouped_gemm_descriptor_kernel[(multiprocessors,)](a_desc, b_desc, c, offsets, groups, N, K, *c.stride(), ...)
 """
 import triton
 import triton.language as tl
@@ -35,6 +36,35 @@ def grouped_gemm_kernel(a_ptr, b_ptr, c_ptr, offsets_ptr, groups, N, K, stride_a
             acc = multiply(a_ptr + m * stride_am, b_ptr + tl.cast(g, tl.int64) * stride_bg + n * stride_bn,
                            tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32), rows - pid_m * BLOCK_M, N - pid_n * BLOCK_N,
                            K, stride_am, stride_ak, stride_bk, stride_bn, BLOCK_M, BLOCK_N, BLOCK_K, PRECISION)
+            finish(acc, c_ptr + m * stride_cm + n * stride_cn, None, None, rows - pid_m * BLOCK_M, N - pid_n * BLOCK_N, 1.0,
+                   stride_cm, stride_cn, 0, 0, BLOCK_M, BLOCK_N, "")
+        first += tiles
+
+
+@triton.jit
+def grouped_gemm_descriptor_kernel(a_desc, b_desc, c_ptr, offsets_ptr, groups, N, K, stride_cm, stride_cn, BLOCK_M: tl.constexpr,
+                                   BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr):
+    """The same with A [rows, K] and B [groups, K, N] by descriptors, in blocks of [BLOCK_M, BLOCK_K] and [1, BLOCK_K, BLOCK_N]. A tile
+    at a group's end reads rows of the next group too, and does not store what it makes of them."""
+    pid = tl.program_id(0)
+    programs = tl.num_programs(0)
+    tiles_n = tl.cdiv(N, BLOCK_N)
+    first = 0  # tiles of the groups before
+    for g in range(0, groups):
+        begin = tl.load(offsets_ptr + g)
+        rows = tl.load(offsets_ptr + g + 1) - begin
+        tiles_m = tl.cdiv(rows, BLOCK_M)
+        tiles = tiles_m * tiles_n
+        own = (pid + programs - first % programs) % programs
+        for tile in range(own, tiles, programs):
+            pid_m, pid_n = grouped(tile, tiles_m, tiles_n, 0, 1, GROUP_M)
+            acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+            for k in range(0, tl.cdiv(K, BLOCK_K)):
+                a = a_desc.load([begin + pid_m * BLOCK_M, k * BLOCK_K])
+                b = b_desc.load([g, k * BLOCK_K, pid_n * BLOCK_N]).reshape(BLOCK_K, BLOCK_N)
+                acc = tl.dot(a, b, acc, input_precision="ieee")
+            m = begin.to(tl.int64) + pid_m * BLOCK_M
+            n = (pid_n * BLOCK_N).to(tl.int64)
             finish(acc, c_ptr + m * stride_cm + n * stride_cn, None, None, rows - pid_m * BLOCK_M, N - pid_n * BLOCK_N, 1.0,
                    stride_cm, stride_cn, 0, 0, BLOCK_M, BLOCK_N, "")
         first += tiles

@@ -79,6 +79,8 @@ ROWS = [
      ", SCALE_K=128, SCALE_N=128, BLOCK_M=64, BLOCK_N=128, BLOCK_K=128, GROUP_M=8"),
     ("grouped_gemm.py:grouped_gemm_kernel", 8, 3, sig("a_ptr b_ptr c_ptr:*bf16 offsets_ptr:*i32 groups:i32 N K:i32:16") + ", " +
      strides("am ak bg bk bn cm cn", "ak bn cn") + ", " + BLOCKS),
+    ("grouped_gemm.py:grouped_gemm_descriptor_kernel", 8, 3, "a_desc=desc(bf16;128,64), b_desc=desc(bf16;1,64,128), " +
+     sig("c_ptr:*bf16 offsets_ptr:*i32 groups:i32 N K:i32:16") + ", " + strides("cm cn", "cn") + ", " + BLOCKS),
     ("grouped_gemm.py:grouped_gemm_weights_kernel", 8, 3, sig("a_ptr dc_ptr db_ptr:*bf16 offsets_ptr:*i32 N K:i32:16") + ", " +
      strides("am ak bg bk bn cm cn", "ak bn cn") + ", BLOCK_M=64, BLOCK_N=128, BLOCK_K=128, GROUP_M=8"),
     ("attention.py:attention_kernel", 8, 2, sig("q_ptr k_ptr v_ptr out_ptr:*bf16 lse_ptr:*f32 scale:f32 seq_q seq_k:i32:16 heads kv_heads:i32",
@@ -86,6 +88,9 @@ ROWS = [
     ("attention_descriptor.py:attention_descriptor_kernel", 8, 2,
      "q_desc=desc(bf16;1,128,128), k_desc=desc(bf16;1,64,128), v_desc=desc(bf16;1,64,128), out_desc=desc(bf16;1,128,128), " +
      sig("lse_ptr:*f32 scale:f32 seq_q seq_k heads kv_heads:i32", HEAD_DIM=128, BLOCK_M=128, BLOCK_N=64, CAUSAL=True)),
+    ("attention_descriptor.py:attention_persistent_kernel", 8, 2,
+     "q_desc=desc(bf16;1,128,128), k_desc=desc(bf16;1,64,128), v_desc=desc(bf16;1,64,128), out_desc=desc(bf16;1,128,128), " +
+     sig("lse_ptr:*f32 scale:f32 seq_q seq_k heads kv_heads batch_heads:i32", HEAD_DIM=128, BLOCK_M=128, BLOCK_N=64, CAUSAL=True)),
     ("attention_varlen.py:attention_varlen_kernel", 8, 2, sig("q_ptr k_ptr v_ptr out_ptr:*bf16 lse_ptr:*f32") + ", " + PACKED + ATTENTION +
      sig(HEAD_DIM=64, BLOCK_M=128, BLOCK_N=64, CAUSAL=True)),
     ("attention_backward.py:attention_delta_kernel", 4, 2, sig("out_ptr dout_ptr:*bf16 delta_ptr:*f32") + ", cu_q_ptr=None, " +

@@ -150,11 +150,14 @@ def descriptor(batch, heads, kv_heads, sq, sk, d, causal, dtype="f32", blocks=(3
     both_of = [reference(q64[i], k64[j], v64[j], d ** -0.5, causal, shift=0) for i, j in enumerate(at)]
     bm, bn = blocks
     desc = lambda x, rows: ("desc", x[0], (1, rows, d), x[1])  # noqa: E731
-    both("attention_descriptor.py:attention_descriptor_kernel", [cdiv(sq, bm), batch * heads],
-         dict(q_desc=desc(q, bm), k_desc=desc(k, bn), v_desc=desc(v, bn), out_desc=desc(as_type(np.zeros_like(q64), dtype)[1], bm),
-              lse_ptr=np.zeros((batch * heads, sq), np.float32), scale=float(d ** -0.5), seq_q=sq, seq_k=sk, heads=heads, kv_heads=kv_heads,
-              HEAD_DIM=d, BLOCK_M=bm, BLOCK_N=bn, CAUSAL=causal), ["out_desc", "lse_ptr"],
-         dict(out_desc=np.stack([o for o, _ in both_of]), lse_ptr=np.stack([x for _, x in both_of])), BOUND[dtype])
+    values = dict(q_desc=desc(q, bm), k_desc=desc(k, bn), v_desc=desc(v, bn), out_desc=desc(as_type(np.zeros_like(q64), dtype)[1], bm),
+                  lse_ptr=np.zeros((batch * heads, sq), np.float32), scale=float(d ** -0.5), seq_q=sq, seq_k=sk, heads=heads,
+                  kv_heads=kv_heads, HEAD_DIM=d, BLOCK_M=bm, BLOCK_N=bn, CAUSAL=causal)
+    want = dict(out_desc=np.stack([o for o, _ in both_of]), lse_ptr=np.stack([x for _, x in both_of]))
+    both("attention_descriptor.py:attention_descriptor_kernel", [cdiv(sq, bm), batch * heads], values, ["out_desc", "lse_ptr"], want,
+         BOUND[dtype])
+    both("attention_descriptor.py:attention_persistent_kernel", [3], dict(values, batch_heads=batch * heads), ["out_desc", "lse_ptr"], want,
+         BOUND[dtype])
 
 
 def decode(lens, heads, kv_heads, d, page=0, splits=4, block_n=16, dtype="f32"):
@@ -178,13 +181,17 @@ def decode(lens, heads, kv_heads, d, page=0, splits=4, block_n=16, dtype="f32"):
                     seq_lens_ptr=np.asarray(lens, np.int32), scale=float(d ** -0.5), table_stride=per_seq, q_batch=heads * d, q_head=d,
                     k_page=size * kv_heads * d, k_row=kv_heads * d, k_head=d, heads=heads, kv_heads=kv_heads, HEAD_DIM=d,
                     GROUP=pow2(group), PAGE=page, BLOCK_N=block_n, SPLITS=splits), ["partial_ptr", "partial_lse_ptr"], {}, 0)
-    for result in got.values():
+    for mode, result in got.items():
+        if splits == 1:  # there is nothing to combine
+            np.testing.assert_allclose(result["partial_ptr"][:, :, 0], out, rtol=BOUND[dtype], atol=BOUND[dtype], err_msg=mode)
+            np.testing.assert_allclose(finite(result["partial_lse_ptr"][:, :, 0]), finite(lse), rtol=1e-3, atol=1e-2, err_msg=mode)
+            continue
         after = both("decode.py:decode_combine_kernel", [batch * heads],
                      dict(partial_ptr=result["partial_ptr"], partial_lse_ptr=result["partial_lse_ptr"],
                           out_ptr=as_type(np.full((batch, heads, d), 3.0), dtype)[1], lse_ptr=np.zeros((batch, heads), np.float32), HEAD_DIM=d,
                           SPLITS=splits), ["out_ptr", "lse_ptr"], dict(out_ptr=out), BOUND[dtype])
-        for mode, last in after.items():
-            np.testing.assert_allclose(finite(last["lse_ptr"]), finite(lse), rtol=1e-3, atol=1e-2, err_msg=mode)
+        for how, last in after.items():
+            np.testing.assert_allclose(finite(last["lse_ptr"]), finite(lse), rtol=1e-3, atol=1e-2, err_msg=how)
 
 
 case("forward dense bhsd", forward, [40, 40], [50, 50], 2, 1, 16, False, layout="bhsd")

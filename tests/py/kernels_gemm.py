@@ -95,6 +95,10 @@ def block_scaled(m, n, k, dtype, scale_k=64, scale_n=32):
          ["c_ptr"], dict(c_ptr=a64 @ b64), 1e-6)
 
 
+def blocks_of(x, *block):
+    return ("desc", x[0], block, x[1]) if isinstance(x, tuple) else ("desc", x, block)
+
+
 def grouped(sizes, n, k, grid, dtype="f32"):
     rows, groups = sum(sizes), len(sizes)
     offsets = np.cumsum([0, *sizes]).astype(np.int32)
@@ -104,6 +108,10 @@ def grouped(sizes, n, k, grid, dtype="f32"):
                   stride_cm=n, stride_cn=1, BLOCK_M=32, BLOCK_N=32, BLOCK_K=16, GROUP_M=2)
     both("grouped_gemm.py:grouped_gemm_kernel", [grid],
          dict(values, b_ptr=b, c_ptr=as_type(np.zeros((rows, n)), dtype)[1], groups=groups), ["c_ptr"], dict(c_ptr=want), BOUND[dtype])
+    both("grouped_gemm.py:grouped_gemm_descriptor_kernel", [grid],
+         dict(a_desc=blocks_of(a, 32, 16), b_desc=blocks_of(b, 1, 16, 32), c_ptr=as_type(np.zeros((rows, n)), dtype)[1], offsets_ptr=offsets,
+              groups=groups, N=n, K=k, stride_cm=n, stride_cn=1, BLOCK_M=32, BLOCK_N=32, BLOCK_K=16, GROUP_M=2), ["c_ptr"],
+         dict(c_ptr=want), BOUND[dtype])
     dc64, dc = as_type(rng.standard_normal((rows, n)), dtype)
     want = np.stack([a64[offsets[g]:offsets[g + 1]].T @ dc64[offsets[g]:offsets[g + 1]] for g in range(groups)])
     values.update(dc_ptr=dc, db_ptr=as_type(np.full((groups, k, n), 7.0), dtype)[1], BLOCK_M=16, BLOCK_K=32)
