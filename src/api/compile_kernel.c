@@ -122,7 +122,7 @@ static Status compile_variants(Compile *c, IrModule *m, IrModule *kept, PassConf
   target.tool = c->tools[0];
   config.raised = &raised;
   Status s = begin(c, m, &config, &target, &first);
-  if (s == ST_OK && kept && (raised || !always_fits(first.image)))
+  if (s == ST_OK && kept && !c->o.first_only && (raised || !always_fits(first.image)))
     both = begin_plain(c, ir_module_clone(kept, &c->call->arena), config, first.image, &plain);
   if (s == ST_OK) s = target_end(first.job);
   if (s == ST_OK && both) end_plain(c, &plain, first.image);
