@@ -179,7 +179,7 @@ def descriptor():
 
 def variants():
     """The second variant is compiled when a launch needs it, or with all others where nothing is launched."""
-    a, b, c_ = (Array(np.zeros(1 << 16, np.float16)[i:]) for i in (0, 0, 0))
+    a, b, c_ = (Array(np.zeros(1 << 16, np.float16)) for _ in range(3))
     asked, image_of = [], ditron._compile.image_of
     flags = {}
 
@@ -209,6 +209,11 @@ def variants():
         product[(1,)](a, b, c_, 64, 4096, num_stages=4)
         product.warmup(a, b, c_, 64, 4096, num_stages=4, grid=(1,))
         assert asked == [False, True, False], asked
+        asked.clear()
+        product._forget()
+        ditron.jit.__globals__["LOADED"].clear()
+        product[(1,)](a, b, c_, 64, -4096)  # the disk cache has all variants, and gives them
+        assert asked == [True], asked
     finally:
         ditron._compile.request, ditron._compile.image_of = request, image_of
 
