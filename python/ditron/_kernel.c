@@ -318,8 +318,8 @@ static PyObject *launch(const Kernel *k, const Call *c, const Entry *e, const ui
   return state_raise(s, st, NULL);
 }
 
-// grid NULL: only compiles and loads, all that later launches may need.
-static PyObject *call_kernel(Kernel *k, PyObject *grid, PyObject *args, PyObject *kwargs) {
+// grid NULL: only compiles and loads; whole: all that later launches may need.
+static PyObject *call_kernel(Kernel *k, PyObject *grid, bool whole, PyObject *args, PyObject *kwargs) {
   Call c;
   uint32_t g[3];
   PyObject *r = NULL;
@@ -330,7 +330,7 @@ static PyObject *call_kernel(Kernel *k, PyObject *grid, PyObject *args, PyObject
   if (!k->state) return PyErr_SetString(PyExc_RuntimeError, "the kernel was not initialised"), NULL;
   if (call_bind(k, &c, args, kwargs) && call_take(k, &c) && globals_unchanged(k) &&
       (!grid || eval_grid(k, &c, grid, g))) {
-    const Entry *e = entry_of(k, &c, !grid);
+    const Entry *e = entry_of(k, &c, whole);
     bool again = false;
     if (e && grid) {
       r = launch(k, &c, e, g, &again);
@@ -356,7 +356,7 @@ static void launcher_free(PyObject *o) {
 
 static PyObject *launcher_call(PyObject *o, PyObject *args, PyObject *kwargs) {
   const Launcher *l = (const Launcher *)o;
-  return call_kernel(l->kernel, l->grid, args, kwargs);
+  return call_kernel(l->kernel, l->grid, false, args, kwargs);
 }
 
 static PyType_Slot launcher_slots[] = {
@@ -382,7 +382,11 @@ static PyObject *kernel_getitem(PyObject *self, PyObject *grid) {
 }
 
 static PyObject *kernel_specialize(PyObject *self, PyObject *args, PyObject *kwargs) {
-  return call_kernel((Kernel *)self, NULL, args, kwargs);
+  return call_kernel((Kernel *)self, NULL, true, args, kwargs);
+}
+
+static PyObject *kernel_prepare(PyObject *self, PyObject *args, PyObject *kwargs) {
+  return call_kernel((Kernel *)self, NULL, false, args, kwargs);
 }
 
 static void drop_watched(Kernel *k) {
@@ -530,7 +534,9 @@ static void kernel_free(PyObject *self) {
 
 static PyMethodDef kernel_methods[] = {
     {"specialize", (PyCFunction)(void (*)(void))kernel_specialize, METH_VARARGS | METH_KEYWORDS,
-     "Compiles and loads for such arguments, without a launch."},
+     "Compiles and loads for such arguments, without a launch, whatever launches like it may need."},
+    {"prepare", (PyCFunction)(void (*)(void))kernel_prepare, METH_VARARGS | METH_KEYWORDS,
+     "Compiles and loads what most launches with such arguments take."},
     {"_watch", kernel_watch, METH_O, "Globals that the code has built in: [(dict, name, value)]."},
     {"_forget", kernel_forget, METH_NOARGS, "Forgets what was compiled."},
     {NULL, NULL, 0, NULL}};

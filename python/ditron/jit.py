@@ -108,7 +108,7 @@ class JITFunction(_ditron.Kernel):
         return self.warmup(*args, grid=grid, **kwargs) if warmup else self[grid](*args, **kwargs)
 
     def warmup(self, *args, grid=None, **kwargs):
-        """Compiles and loads for such arguments without a launch."""
+        """Compiles and loads for such arguments without a launch, with the variants that only some launches take."""
         return self.specialize(*args, **kwargs)
 
     def __call__(self, *args, **kwargs):
