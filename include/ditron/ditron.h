@@ -245,6 +245,9 @@ typedef struct dt_compile_options {
   bool no_asserts;    /* device_assert and assert compile to nothing, as in Triton unless debugging */
   bool cached_only;   /* nothing is compiled: what the disk cache does not hold is DT_NOT_FOUND */
   int max_registers; /* of a thread of a GPU, 24 to 255, so that more programs share a multiprocessor; 0: no limit */
+  /* GPUs: only the variant that most launches take, in half the time where there are two. A launch that it is not for (tensors
+   * that the tensor memory accelerator does not take) is DT_INVALID then: compile again without this. */
+  bool first_only;
 } dt_compile_options;
 /* Compiles one kernel for arguments like these: pointers and descriptors count by dtype and alignment, integers by width,
  * divisibility by 16 and being 1, constexpr parameters by value. kernel NULL: the only kernel of the file. args in any order, by

@@ -2,7 +2,8 @@
 //
 //   kernel[grid](x, y, n, BLOCK=128)
 //     bind, take  values in the order of the parameters; the key of what they decide of the code (_call.c)
-//     find        the kernel that was loaded for this key; at the first time _compile() of the package makes it
+//     find        the kernel that was loaded for this key; at the first time _compile() of the package makes it, with the variant that
+//                 most launches take; at the first launch that this one is not for, with all
 //     launch      on the stream of the arrays' device; one on the processor is waited for
 //
 // The key holds constants that are objects (texts, functions, element types) by address; the entry keeps them alive.
@@ -18,6 +19,7 @@ typedef struct Entry {
   size_t nkey;
   PyObject *refs; // list of the constants in the key
   Loaded *loaded; // owned
+  bool whole;     // with all variants that there are
   size_t nargs;
   uint8_t param_of[MOST_PARAMS]; // launch argument -> parameter
   bool written[MOST_PARAMS];     // launch argument: the kernel may write there
@@ -114,13 +116,13 @@ static bool map_args(const Kernel *k, Entry *e) {
 }
 
 // ---- compiling -----------------------------------------------------------------------------------------------------------
-// Calls self._compile(device, values, num_warps, num_stages, debug), which gives a Loaded.
-static Loaded *compile(Kernel *k, const Call *c, PyObject *values) {
+// Calls self._compile(device, values, num_warps, num_stages, debug, first_only), which gives a Loaded.
+static Loaded *compile(Kernel *k, const Call *c, PyObject *values, bool whole) {
   PyObject *device = PyLong_FromLong(c->device), *warps = PyLong_FromLong(c->options.num_warps),
            *stages = PyLong_FromLong(c->options.num_stages), *r = NULL;
   if (device && warps && stages)
     r = PyObject_CallMethodObjArgs((PyObject *)k, k->state->s_compile, device, values, warps, stages,
-                                   c->options.debug ? Py_True : Py_False, NULL);
+                                   c->options.debug ? Py_True : Py_False, whole ? Py_False : Py_True, NULL);
   Py_XDECREF(device);
   Py_XDECREF(warps);
   Py_XDECREF(stages);
@@ -139,10 +141,15 @@ static PyObject *constants_of(const Kernel *k, const Call *c) {
   return list;
 }
 
-static Entry *make_entry(Kernel *k, const Call *c, uint64_t hash) {
+static Loaded *load(Kernel *k, const Call *c, bool whole) {
   PyObject *values = call_request(k, c);
-  Loaded *loaded = values ? compile(k, c, values) : NULL;
+  Loaded *loaded = values ? compile(k, c, values, whole) : NULL;
   Py_XDECREF(values);
+  return loaded;
+}
+
+static Entry *make_entry(Kernel *k, const Call *c, uint64_t hash, bool whole) {
+  Loaded *loaded = load(k, c, whole);
   if (!loaded) return NULL;
   Entry *e = PyMem_Malloc(sizeof *e + c->nkey);
   if (!e) {
@@ -150,6 +157,7 @@ static Entry *make_entry(Kernel *k, const Call *c, uint64_t hash) {
     return (Entry *)PyErr_NoMemory();
   }
   *e = (Entry){.hash = hash, .nkey = c->nkey, .refs = constants_of(k, c), .loaded = loaded};
+  e->whole = whole || !c->device; // the processor's kernels have one variant
   memcpy(e->key, c->key, c->nkey);
   if (e->refs && map_args(k, e) && add_entry(k, e)) return e;
   entry_free(e);
@@ -172,13 +180,32 @@ static bool globals_unchanged(const Kernel *k) {
   return true;
 }
 
-static Entry *entry_of(Kernel *k, const Call *c) {
+// The entry of the call with all variants. What Python runs meanwhile may change the entries, so it is looked for anew.
+static Entry *complete(Kernel *k, const Call *c, Entry *e) {
+  const uint64_t hash = e->hash;
+  Loaded *loaded = load(k, c, true);
+  if (!loaded) return NULL;
+  if (!(e = find_entry(k, c, hash))) {
+    Py_DECREF((PyObject *)loaded);
+    return make_entry(k, c, hash, true);
+  }
+  Loaded *before = e->loaded;
+  e->loaded = loaded;
+  e->whole = true;
+  Py_DECREF((PyObject *)before);
+  return e;
+}
+
+static Entry *entry_of(Kernel *k, const Call *c, bool whole) {
   const uint32_t generation = k->state->generation;
   if (k->last && k->last->loaded->generation != generation) forget_entries(k); // a child of fork
-  if (k->last && same_key(k->last, c)) return k->last;
+  if (k->last && same_key(k->last, c) && (k->last->whole || !whole)) return k->last;
   const uint64_t hash = hash_key(c->key, c->nkey);
   Entry *e = find_entry(k, c, hash);
-  if (!e) e = make_entry(k, c, hash);
+  if (!e)
+    e = make_entry(k, c, hash, whole);
+  else if (whole && !e->whole)
+    e = complete(k, c, e);
   if (e) k->last = e;
   return e;
 }
@@ -257,13 +284,15 @@ static bool check_readonly(const Kernel *k, const Call *c, const Entry *e) {
   return true;
 }
 
-static PyObject *launch(const Kernel *k, const Call *c, const Entry *e, const uint32_t grid[3]) {
+// *again, and no exception: with all variants it may go.
+static PyObject *launch(const Kernel *k, const Call *c, const Entry *e, const uint32_t grid[3], bool *again) {
   State *s = k->state;
   dt_value values[MOST_PARAMS];
   void *native = NULL;
   if (!check_readonly(k, c, e)) return NULL;
   for (size_t i = 0; i < e->nargs; i++) values[i] = c->args[e->param_of[i]].value;
   const size_t nargs = e->nargs;
+  const bool whole = e->whole;
   Loaded *loaded = e->loaded;
   Py_INCREF((PyObject *)loaded); // e may go as soon as other Python code runs
   Device *d = state_device(s, c->device);
@@ -283,12 +312,14 @@ static PyObject *launch(const Kernel *k, const Call *c, const Entry *e, const ui
   }
   if (st == DT_OK) return (PyObject *)loaded;
   Py_DECREF((PyObject *)loaded);
+  *again = st == DT_INVALID && !whole;
+  if (*again) return NULL;
   device_failed(d, st);
   return state_raise(s, st, NULL);
 }
 
-// grid NULL: only compiles and loads.
-static PyObject *call_kernel(Kernel *k, PyObject *grid, PyObject *args, PyObject *kwargs) {
+// grid NULL: only compiles and loads; whole: all that later launches may need.
+static PyObject *call_kernel(Kernel *k, PyObject *grid, bool whole, PyObject *args, PyObject *kwargs) {
   Call c;
   uint32_t g[3];
   PyObject *r = NULL;
@@ -299,9 +330,11 @@ static PyObject *call_kernel(Kernel *k, PyObject *grid, PyObject *args, PyObject
   if (!k->state) return PyErr_SetString(PyExc_RuntimeError, "the kernel was not initialised"), NULL;
   if (call_bind(k, &c, args, kwargs) && call_take(k, &c) && globals_unchanged(k) &&
       (!grid || eval_grid(k, &c, grid, g))) {
-    const Entry *e = entry_of(k, &c);
+    const Entry *e = entry_of(k, &c, whole);
+    bool again = false;
     if (e && grid) {
-      r = launch(k, &c, e, g);
+      r = launch(k, &c, e, g, &again);
+      if (again && (e = entry_of(k, &c, true))) r = launch(k, &c, e, g, &again);
     } else if (e) {
       r = (PyObject *)e->loaded;
       Py_INCREF(r);
@@ -323,7 +356,7 @@ static void launcher_free(PyObject *o) {
 
 static PyObject *launcher_call(PyObject *o, PyObject *args, PyObject *kwargs) {
   const Launcher *l = (const Launcher *)o;
-  return call_kernel(l->kernel, l->grid, args, kwargs);
+  return call_kernel(l->kernel, l->grid, false, args, kwargs);
 }
 
 static PyType_Slot launcher_slots[] = {
@@ -349,7 +382,11 @@ static PyObject *kernel_getitem(PyObject *self, PyObject *grid) {
 }
 
 static PyObject *kernel_specialize(PyObject *self, PyObject *args, PyObject *kwargs) {
-  return call_kernel((Kernel *)self, NULL, args, kwargs);
+  return call_kernel((Kernel *)self, NULL, true, args, kwargs);
+}
+
+static PyObject *kernel_prepare(PyObject *self, PyObject *args, PyObject *kwargs) {
+  return call_kernel((Kernel *)self, NULL, false, args, kwargs);
 }
 
 static void drop_watched(Kernel *k) {
@@ -497,7 +534,9 @@ static void kernel_free(PyObject *self) {
 
 static PyMethodDef kernel_methods[] = {
     {"specialize", (PyCFunction)(void (*)(void))kernel_specialize, METH_VARARGS | METH_KEYWORDS,
-     "Compiles and loads for such arguments, without a launch."},
+     "Compiles and loads for such arguments, without a launch, whatever launches like it may need."},
+    {"prepare", (PyCFunction)(void (*)(void))kernel_prepare, METH_VARARGS | METH_KEYWORDS,
+     "Compiles and loads what most launches with such arguments take."},
     {"_watch", kernel_watch, METH_O, "Globals that the code has built in: [(dict, name, value)]."},
     {"_forget", kernel_forget, METH_NOARGS, "Forgets what was compiled."},
     {NULL, NULL, 0, NULL}};

@@ -294,7 +294,7 @@ class Autotuner(KernelInterface):
     def compile_ahead(self, configs, args, kwargs, pool):
         """Futures that end when a configuration is compiled; what is wrong with one shows when it is measured."""
         plain_kwargs = {k: v for k, v in kwargs.items() if k != "grid"}
-        return [pool.submit(lambda c=c: self.fn.warmup(*args, **{**plain_kwargs, **c.all_kwargs()})) for c in configs]
+        return [pool.submit(lambda c=c: self.fn.prepare(*args, **{**plain_kwargs, **c.all_kwargs()})) for c in configs]
 
     def tune(self, configs, args, kwargs):
         """config -> milliseconds, for as many as there was time for."""
@@ -424,6 +424,9 @@ class Heuristics(KernelInterface):
 
     def warmup(self, *args, **kwargs):
         return self.fn.warmup(*args, **self.filled(args, kwargs))
+
+    def prepare(self, *args, **kwargs):
+        return self.fn.prepare(*args, **self.filled(args, kwargs))
 
 
 def heuristics(values):

@@ -82,8 +82,9 @@ class JITFunction(_ditron.Kernel):
     def src(self):
         return _source.text_of(self.fn)
 
-    def _compile(self, device, values, num_warps, num_stages, debug):
-        """For the native part: the kernel for such values, loaded. values: bytes, or constants that are objects."""
+    def _compile(self, device, values, num_warps, num_stages, debug, first_only):
+        """For the native part: the kernel for such values, loaded. values: bytes, or constants that are objects. first_only: only the
+        variant that most launches take."""
         source = self.source()
         args = {}
         for name, value in zip(self.arg_names, values):
@@ -94,7 +95,7 @@ class JITFunction(_ditron.Kernel):
                 value = constant
             args[name] = value
         request = _compile.request(source.path, source.text, source.kernel, _ditron.target(device), num_warps, num_stages, debug,
-                                   source.search, source.bound, args)
+                                   source.search, source.bound, args, first_only)
         found = LOADED.get((device, request))
         if found is None:
             found = LOADED[device, request] = _ditron.load(_compile.image_of(request), device)
@@ -107,7 +108,7 @@ class JITFunction(_ditron.Kernel):
         return self.warmup(*args, grid=grid, **kwargs) if warmup else self[grid](*args, **kwargs)
 
     def warmup(self, *args, grid=None, **kwargs):
-        """Compiles and loads for such arguments without a launch."""
+        """Compiles and loads for such arguments without a launch, with the variants that only some launches take."""
         return self.specialize(*args, **kwargs)
 
     def __call__(self, *args, **kwargs):

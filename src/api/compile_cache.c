@@ -45,14 +45,14 @@ static void signature_key(Compile *c, char key[33]) {
   hash128_hex(begin_key(c, "signature", c->kernel), key);
 }
 
-static void image_key(Compile *c, char key[33]) {
+static void image_key(Compile *c, bool first_only, char key[33]) {
   Hash128 *h = begin_key(c, "image", c->chosen->name);
   add_text(h, c->target.target);
   add_text(h, c->target.cpu);
   const uint64_t machine = c->target.cpu ? 0 : image_cpu_identity(); // asking LLVM instead would start it up
   hash128_add(h, &machine, sizeof machine);
-  int numbers[] = {c->o.num_warps,  c->o.num_stages, c->o.max_registers,   c->o.no_specialise,
-                   c->o.no_asserts, c->target.opt,   c->target.debug_lines};
+  int numbers[] = {c->o.num_warps,  c->o.num_stages, c->o.max_registers,    c->o.no_specialise,
+                   c->o.no_asserts, c->target.opt,   c->target.debug_lines, first_only};
   hash128_add(h, numbers, sizeof numbers);
   for (int i = 0; i < c->nspecs; i++) {
     const FrontSpec *f = &c->specs[i];
@@ -187,8 +187,12 @@ static bool take_signature(Cursor *cur, Arena *a, FrontKernel *k) {
 bool compile_cached_as(Compile *c, const void **image, size_t *n) {
   char key[33];
   Cursor cur;
-  image_key(c, key);
-  if (!find(c, key, &cur)) return false;
+  image_key(c, false, key);
+  if (!find(c, key, &cur)) { // one with all variants does as well
+    if (!c->o.first_only) return false;
+    image_key(c, true, key);
+    if (!find(c, key, &cur)) return false;
+  }
   *image = cur.p;
   *n = (size_t)(cur.end - cur.p);
   return true;
@@ -230,6 +234,6 @@ void compile_keep(Compile *c, const void *image, size_t n) {
   Bytes b = {.arena = &c->call->arena};
   put_files(c, &b);
   put(&b, image, n);
-  image_key(c, key);
+  image_key(c, c->o.first_only, key);
   keep(c, key, &b);
 }

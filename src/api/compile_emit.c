@@ -113,7 +113,7 @@ static const char *default_text(Arena *a, const FrontParam *p) {
 static Status list(ApiCall *call, void *user) {
   ListArgs *l = user;
   Arena *a = &call->arena;
-  FrontSource source = {l->path, NULL, 0};
+  FrontSource source = {.path = l->path};
   FrontOptions o = {0};
   FrontKernels kernels;
   Status s = front_list(a, &call->diags, ir_ctx_new(a), &source, &o, &kernels);

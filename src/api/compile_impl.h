@@ -24,6 +24,8 @@ typedef struct Compile {
   int nspecs;
   TargetOptions target;
   IrModule *module;
+  TargetTool *tools[2]; // of the variants, each started when it is known that there will be one
+  bool raised;          // pointers have become tensor descriptors
 } Compile;
 
 // Options checked and copied; target name resolved.
@@ -35,6 +37,8 @@ Status compile_specs(Compile *c);
 Status compile_front(Compile *c);
 // Everything after: passes, target, image with all launch arguments.
 Status compile_back(Compile *c, Image **out);
+// Ends the assemblers that the compile has started. To be called on every way out.
+void compile_end_tools(Compile *c);
 // The passes that lead to what the target compiles.
 PassTarget compile_passes(const Compile *c);
 // The machine that the passes work for.

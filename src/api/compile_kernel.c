@@ -55,6 +55,11 @@ static void add_fixed_args(Compile *c, ImageVariant *v) {
   v->nargs = n;
 }
 
+typedef struct Variant { // on its way
+  TargetJob *job;
+  Image *image; // without code before the job's end
+} Variant;
+
 static bool always_fits(const Image *im) {
   for (uint32_t k = 0; k < im->nkernels; k++) {
     const ImageVariant *v = im->kernels[k].variants;
@@ -65,24 +70,33 @@ static bool always_fits(const Image *im) {
   return true;
 }
 
-// Where the accelerator may refuse a launch's tensors a second variant does without it. What keeps that one from being compiled is
-// nothing that the program did wrong: then there is only the first.
-static void add_plain(Compile *c, IrModule *m, PassConfig config, Image *im) {
+static Status begin(Compile *c, IrModule *m, const PassConfig *config, const TargetOptions *target,
+                    Variant *v) {
+  const Status s = pass_run(m, compile_passes(c), config);
+  return s == ST_OK ? target_begin(m, target, &c->call->arena, config->diags, &v->job, &v->image) : s;
+}
+
+// Where the accelerator may refuse a launch's tensors a second variant does without it.
+static bool begin_plain(Compile *c, IrModule *m, PassConfig config, const Image *first, Variant *v) {
   Arena *a = &c->call->arena;
-  PassMachine machine = *config.machine;
+  PassMachine *machine = arena_new(a, PassMachine);
   TargetOptions target = c->target;
-  Diags d;
-  Image *plain;
-  machine.tma = false;
-  config.machine = &machine;
-  config.diags = &d;
+  *machine = *config.machine;
+  machine->tma = false;
+  config.machine = machine;
+  config.diags = arena_new(a, Diags); // what is said there concerns nobody
   config.explain = false;
-  target.before = im;
-  diags_init(&d, a);
-  if (pass_run(m, compile_passes(c), &config) != ST_OK ||
-      target_compile(m, &target, a, &d, &plain) != ST_OK || plain->is_text != im->is_text ||
-      plain->nkernels != im->nkernels)
-    return;
+  diags_init(config.diags, a);
+  target.before = first;
+  target.tool = c->tools[1] = target_tool_start(&c->target);
+  return begin(c, m, &config, &target, v) == ST_OK;
+}
+
+// What keeps the second one from being compiled is nothing that the program did wrong: then there is only the first.
+static void end_plain(Compile *c, Variant *v, Image *im) {
+  Arena *a = &c->call->arena;
+  const Image *plain = v->image;
+  if (target_end(v->job) != ST_OK || plain->is_text != im->is_text || plain->nkernels != im->nkernels) return;
   for (uint32_t k = 0; k < im->nkernels; k++) {
     ImageKernel *to = &im->kernels[k];
     ImageVariant *both = arena_array(a, ImageVariant, 2);
@@ -100,19 +114,29 @@ static void add_plain(Compile *c, IrModule *m, PassConfig config, Image *im) {
   im->nsites = plain->nsites;
 }
 
-static Status compile_once(Compile *c, IrModule *m, const PassConfig *config, Image **out) {
-  const Status s = pass_run(m, compile_passes(c), config);
-  return s == ST_OK ? target_compile(m, &c->target, &c->call->arena, &c->call->diags, out) : s;
+// The image for this way of compiling. While the assembler is at work on the first variant, the second is on its way to its own.
+static Status compile_variants(Compile *c, IrModule *m, IrModule *kept, PassConfig config, Image **out) {
+  bool raised = false, both = false; // raised: then a stride of any sign and size must be right
+  Variant first = {0}, plain = {0};
+  TargetOptions target = c->target;
+  target.tool = c->tools[0];
+  config.raised = &raised;
+  Status s = begin(c, m, &config, &target, &first);
+  if (s == ST_OK && kept && !c->o.first_only && (raised || !always_fits(first.image)))
+    both = begin_plain(c, ir_module_clone(kept, &c->call->arena), config, first.image, &plain);
+  if (s == ST_OK) s = target_end(first.job);
+  if (s == ST_OK && both) end_plain(c, &plain, first.image);
+  c->raised = raised;
+  if (s == ST_OK) *out = first.image;
+  return s;
 }
 
 // Pointers raised to descriptors take rings of block memory that live as long as the kernel. Where that is too much they stay pointers.
-static Status compile_first(Compile *c, IrModule *kept, PassConfig config, bool *raised, Image **out) {
+static Status compile_raised(Compile *c, IrModule *kept, PassConfig config, Image **out) {
   Diags *d = &c->call->diags;
   const uint32_t said = d->list.len, errors = d->errors;
-  *raised = false;
-  config.raised = raised;
-  Status s = compile_once(c, c->module, &config, out);
-  if (s == ST_OK || s == ST_NO_MEMORY || !*raised || !kept) return s;
+  const Status s = compile_variants(c, c->module, kept, config, out);
+  if (s == ST_OK || s == ST_NO_MEMORY || !c->raised || !kept) return s;
   uint32_t first = said;
   while (first < d->list.len && d->list.data[first].level != DIAG_ERROR) first++;
   const char *why = first < d->list.len ? d->list.data[first].text : "they cannot be compiled";
@@ -121,29 +145,33 @@ static Status compile_first(Compile *c, IrModule *kept, PassConfig config, bool 
   if (config.explain)
     diag(d, DIAG_REMARK, LOC_NONE, "nothing is raised to tensor descriptors, since then: %s", why);
   config.keep_pointers = true;
-  *raised = false;
-  return compile_once(c, ir_module_clone(kept, &c->call->arena), &config, out);
+  compile_end_tools(c);
+  return compile_variants(c, ir_module_clone(kept, &c->call->arena), kept, config, out);
 }
 
 Status compile_back(Compile *c, Image **out) {
   Arena *a = &c->call->arena;
-  Diags *d = &c->call->diags;
   PassMachine machine;
   Status s = compile_machine(c, &machine);
   if (s != ST_OK) return s;
-  PassConfig config = {.machine = &machine,
-                       .diags = d,
-                       .explain = c->o.explain,
-                       .verify = c->call->context->knobs.verify_each};
+  const PassConfig config = {.machine = &machine,
+                             .diags = &c->call->diags,
+                             .explain = c->o.explain,
+                             .verify = c->call->context->knobs.verify_each};
   IrModule *kept = machine.tma ? ir_module_clone(c->module, a) : NULL;
-  bool raised; // then a stride of any sign and size must be right
-  if ((s = compile_first(c, kept, config, &raised, out)) != ST_OK) return s;
-  if (kept && (raised || !always_fits(*out))) add_plain(c, kept, config, *out);
+  if ((s = compile_raised(c, kept, config, out)) != ST_OK) return s;
   for (uint32_t k = 0; k < (*out)->nkernels; k++)
     for (uint32_t v = 0; v < (*out)->kernels[k].nvariants; v++)
       add_fixed_args(c, &(*out)->kernels[k].variants[v]);
   (*out)->source_name = c->source.path;
   return ST_OK;
+}
+
+void compile_end_tools(Compile *c) {
+  for (size_t i = 0; i < DT_COUNTOF(c->tools); i++) {
+    target_tool_end(c->tools[i]);
+    c->tools[i] = NULL;
+  }
 }
 
 // ---- dt_compile_* ------------------------------------------------------------------------------------------------------------
@@ -166,9 +194,47 @@ static Status hand_over(CompileArgs *a, const void *bytes, size_t n) {
   return ST_OK;
 }
 
+// What no cache has.
+static Status compile_fresh(Compile *c, bool cached, CompileArgs *a) {
+  ApiCall *call = c->call;
+  Image *im;
+  void *bytes;
+  const void *image;
+  size_t n;
+  c->tools[0] = target_tool_start(&c->target); // starts up while the front end is at work
+  Status s = compile_specs(c);
+  if (s != ST_OK) return s;
+  if (cached) compile_keep_signature(c);
+  if (cached && compile_cached_as(c, &image, &n)) return hand_over(a, image, n);
+  if ((s = compile_front(c)) != ST_OK || (s = compile_back(c, &im)) != ST_OK ||
+      (s = image_write(im, &call->arena, &bytes, &n, &call->diags)) != ST_OK)
+    return s;
+  if (cached) compile_keep(c, bytes, n);
+  char trouble[512];
+  if (rt_cache_problem(call->context->cache, trouble, sizeof trouble))
+    diag(&call->diags, DIAG_WARNING, LOC_NONE, "%s", trouble);
+  return hand_over(a, bytes, n);
+}
+
+// The assemblers that were started are ended on every way out.
+static Status compile_fresh_guarded(Compile *c, bool cached, CompileArgs *a) {
+  Arena *arena = &c->call->arena;
+  Escape *const outer = arena->escape;
+  Escape mine;
+  if (ESCAPE_TRY(&mine)) {
+    compile_end_tools(c);
+    arena->escape = outer;
+    escape_now(outer, mine.status, "%s", mine.message);
+  }
+  arena->escape = &mine;
+  const Status s = compile_fresh(c, cached, a);
+  compile_end_tools(c);
+  arena->escape = outer;
+  return s;
+}
+
 static Status compile_call(ApiCall *call, void *user) {
   CompileArgs *a = user;
-  RtCache *cache = call->context->cache;
   Compile c;
   Status s = compile_begin(&c, call, a->path, a->text, a->len, a->kernel, a->args, a->nargs, a->o);
   if (s != ST_OK) return s;
@@ -180,19 +246,7 @@ static Status compile_call(ApiCall *call, void *user) {
     diag(&call->diags, DIAG_ERROR, LOC_NONE, "the cache holds no image of %s for these arguments", a->path);
     return ST_NOT_FOUND;
   }
-  Image *im;
-  void *bytes;
-  if ((s = compile_specs(&c)) != ST_OK) return s;
-  if (cached) compile_keep_signature(&c);
-  if (cached && compile_cached_as(&c, &image, &nimage)) return hand_over(a, image, nimage);
-  if ((s = compile_front(&c)) != ST_OK || (s = compile_back(&c, &im)) != ST_OK ||
-      (s = image_write(im, &call->arena, &bytes, &nimage, &call->diags)) != ST_OK)
-    return s;
-  if (cached) compile_keep(&c, bytes, nimage);
-  char trouble[512];
-  if (rt_cache_problem(cache, trouble, sizeof trouble))
-    diag(&call->diags, DIAG_WARNING, LOC_NONE, "%s", trouble);
-  return hand_over(a, bytes, nimage);
+  return compile_fresh_guarded(&c, cached, a);
 }
 
 static dt_status compile_to_image(dt_context *c, CompileArgs *a, dt_image **out) {

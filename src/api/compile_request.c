@@ -2,7 +2,7 @@
 // All numbers are little-endian; a text is its length in 4 bytes and then its bytes.
 //
 //   request  u8 version | text path | u8 has a source | text source | text kernel | text target | i32 warps | i32 stages
-//            u8 flags: 1 explain, 2 no specialisation, 4 no assertions
+//            u8 flags: 1 explain, 2 no specialisation, 4 no assertions, 8 only the first variant
 //            u32 n, text...                       folders of imported modules
 //            u32 n, (text name | value)...        globals
 //            u32 n, (text name | value)...        arguments
@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-enum { VERSION = 1, EXPLAIN = 1, NO_SPECIALISE = 2, NO_ASSERTS = 4, MOST_ITEMS = 4096 };
+enum { VERSION = 1, EXPLAIN = 1, NO_SPECIALISE = 2, NO_ASSERTS = 4, FIRST_ONLY = 8, MOST_ITEMS = 4096 };
 
 typedef struct Cursor {
   const char *p, *end;
@@ -134,6 +134,7 @@ static bool read_request(Cursor *c, Request *r) {
   r->o.explain = flags & EXPLAIN;
   r->o.no_specialise = flags & NO_SPECIALISE;
   r->o.no_asserts = flags & NO_ASSERTS;
+  r->o.first_only = flags & FIRST_ONLY;
   const size_t nsearch = take_count(c);
   const char **search = arena_array(c->arena, const char *, nsearch + 1);
   for (size_t i = 0; i < nsearch && !c->bad; i++) {

@@ -79,7 +79,11 @@ static FrontDtype front_dtype(dt_dtype d) {
 Status compile_begin(Compile *c, ApiCall *call, const char *path, const char *text, size_t len,
                      const char *kernel, const dt_named *args, size_t nargs, const dt_compile_options *o) {
   Diags *d = &call->diags;
-  *c = (Compile){.call = call, .source = {path, text, len}, .kernel = kernel, .args = args, .nargs = nargs};
+  *c = (Compile){.call = call,
+                 .source = {.path = path, .text = text, .len = len},
+                 .kernel = kernel,
+                 .args = args,
+                 .nargs = nargs};
   if (o && o->size != sizeof *o) {
     diag(d, DIAG_ERROR, LOC_NONE, "dt_compile_options.size is %zu, not sizeof(dt_compile_options)", o->size);
     return ST_INVALID;
@@ -268,6 +272,7 @@ Status compile_specs(Compile *c) {
   FrontKernels kernels;
   Status s = front_list(&c->call->arena, &c->call->diags, c->ctx, &c->source, &c->front, &kernels);
   if (s != ST_OK) return s;
+  c->source.tree = kernels.tree;
   c->chosen = front_pick(&kernels, c->kernel, &c->source, &c->call->diags);
   return c->chosen ? compile_choose_specs(c) : ST_NOT_FOUND;
 }

@@ -205,6 +205,20 @@ const char *os_error(void);   // text of errno, thread-local buffer
 // bytes of its stdout+stderr in out. ST_NOT_FOUND where the program does not exist.
 Status os_run(const char *const *argv, int *code, char *out, size_t cap);
 
+// The same in steps: a program that starts up while its input is being made.
+typedef struct OsChild {
+  int64_t pid;    // 0: none
+  int to, to_far; // its standard input, and our hold of the end that it reads; -1: it has none
+  int from;       // what it says
+} OsChild;
+// input: it reads what os_child_give brings, else it has no input. set: "NAME=VALUE" for its environment where that
+// has no such name, or NULL.
+Status os_child_start(OsChild *c, const char *const *argv, bool input, const char *set);
+// All of its input. One that ends early misses the rest; what it says meanwhile must fit into a pipe.
+void os_child_give(OsChild *c, const void *p, size_t n);
+Status os_child_wait(OsChild *c, int *code, char *out, size_t cap); // as os_run; *c is none afterwards
+void os_child_end(OsChild *c);                                      // kills it where it still runs
+
 // ---- hash128: names cache entries and kernels (XXH3 of libxxhash; not cryptographic) -------------------------
 typedef struct Hash128 Hash128;
 Hash128 *hash128_new(Arena *a);

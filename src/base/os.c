@@ -7,7 +7,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -234,46 +236,128 @@ uint64_t os_code_stamp(void) {
   return hash_bytes(facts, sizeof facts, 5);
 }
 
-// Starts argv with output going to out_fd and no input. Returns an errno.
-static int spawn(const char *const *argv, int out_fd, pid_t *pid) {
+// ---- child processes -----------------------------------------------------------------------------------------
+static void close_end(int *fd) {
+  if (*fd >= 0) close(*fd);
+  *fd = -1;
+}
+
+// This process's environment, and `set` where nothing there has its name. Only the list is the caller's to free.
+static char **environment_with(const char *set) {
+  const size_t name = strcspn(set, "=") + 1;
+  size_t n = 0;
+  bool there = false;
+  while (environ[n]) there |= strncmp(environ[n++], set, name) == 0;
+  char **all = malloc((n + 2) * sizeof *all);
+  if (!all) return NULL;
+  memcpy(all, environ, n * sizeof *all);
+  if (!there) all[n++] = (char *)(uintptr_t)set;
+  all[n] = NULL;
+  return all;
+}
+
+// Starts argv with these as its streams; in_fd < 0: no input. Returns an errno.
+static int spawn(const char *const *argv, int in_fd, int out_fd, const char *set, pid_t *pid) {
   posix_spawn_file_actions_t fa;
+  char **env = set ? environment_with(set) : environ;
+  if (!env) return ENOMEM;
   int e = posix_spawn_file_actions_init(&fa);
-  if (e) return e;
-  e = posix_spawn_file_actions_addopen(&fa, 0, "/dev/null", O_RDONLY, 0);
-  if (!e) e = posix_spawn_file_actions_adddup2(&fa, out_fd, 1);
-  if (!e) e = posix_spawn_file_actions_adddup2(&fa, out_fd, 2);
-  if (!e) e = posix_spawnp(pid, argv[0], &fa, NULL, (char *const *)(uintptr_t)argv, environ);
-  posix_spawn_file_actions_destroy(&fa);
+  if (!e) {
+    e = in_fd < 0 ? posix_spawn_file_actions_addopen(&fa, 0, "/dev/null", O_RDONLY, 0)
+                  : posix_spawn_file_actions_adddup2(&fa, in_fd, 0);
+    if (!e) e = posix_spawn_file_actions_adddup2(&fa, out_fd, 1);
+    if (!e) e = posix_spawn_file_actions_adddup2(&fa, out_fd, 2);
+    if (!e) e = posix_spawnp(pid, argv[0], &fa, NULL, (char *const *)(uintptr_t)argv, env);
+    posix_spawn_file_actions_destroy(&fa);
+  }
+  if (set) free(env);
   return e;
 }
 
-Status os_run(const char *const *argv, int *code, char *out, size_t cap) {
-  int fds[2];
-  if (cap) out[0] = 0;
-  if (pipe2(fds, O_CLOEXEC) != 0) return ST_IO;
-  pid_t pid;
-  const int e = spawn(argv, fds[1], &pid);
-  close(fds[1]);
-  if (e) {
-    close(fds[0]);
-    errno = e;
-    return status_of_errno();
+Status os_child_start(OsChild *c, const char *const *argv, bool input, const char *set) {
+  int in[2] = {-1, -1}, out[2];
+  *c = (OsChild){.to = -1, .to_far = -1, .from = -1};
+  if (pipe2(out, O_CLOEXEC) != 0) return ST_IO;
+  int e = input && pipe2(in, O_CLOEXEC) != 0 ? errno : 0;
+  pid_t pid = 0;
+  if (!e) e = spawn(argv, in[0], out[1], set, &pid);
+  close(out[1]);
+  c->from = out[0];
+  c->to = in[1];
+  c->to_far = in[0];
+  if (!e) {
+    c->pid = pid;
+    return ST_OK;
   }
-  char spill[4096]; // what does not fit is read and dropped, or the child would block
-  size_t n = 0;
-  for (;;) {
-    const size_t room = cap ? cap - 1 - n : 0;
-    const ssize_t got = read(fds[0], room ? out + n : spill, room ? room : sizeof spill);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break;
-    if (room) n += (size_t)got;
+  close_end(&c->from);
+  close_end(&c->to);
+  close_end(&c->to_far);
+  errno = e;
+  return status_of_errno();
+}
+
+// Holding the far end as well keeps SIGPIPE away; that the child is gone is seen by the end of what it says.
+void os_child_give(OsChild *c, const void *p, size_t n) {
+  const char *at = p;
+  if (c->to < 0) return;
+  fcntl(c->to, F_SETFL, O_NONBLOCK);
+  while (n) {
+    const ssize_t w = write(c->to, at, n);
+    if (w > 0) {
+      at += w;
+      n -= (size_t)w;
+      continue;
+    }
+    if (w < 0 && errno == EINTR) continue;
+    if (w == 0 || errno != EAGAIN) break;
+    struct pollfd ready[2] = {{.fd = c->to, .events = POLLOUT}, {.fd = c->from}}; // of `from` only its end
+    if (poll(ready, 2, -1) < 0 && errno != EINTR) break;
+    if (ready[1].revents) break;
   }
-  if (cap) out[n] = 0;
-  close(fds[0]);
+  close_end(&c->to);
+  close_end(&c->to_far);
+}
+
+static Status reap(OsChild *c, int *code) {
   int ws;
+  const pid_t pid = (pid_t)c->pid;
+  c->pid = 0;
+  close_end(&c->from);
   while (waitpid(pid, &ws, 0) < 0) {
     if (errno != EINTR) return ST_IO;
   }
   *code = WIFEXITED(ws) ? WEXITSTATUS(ws) : 128 + WTERMSIG(ws);
   return ST_OK;
+}
+
+Status os_child_wait(OsChild *c, int *code, char *out, size_t cap) {
+  char spill[4096]; // what does not fit is read and dropped, or the child would block
+  size_t n = 0;
+  close_end(&c->to);
+  close_end(&c->to_far);
+  for (;;) {
+    const size_t room = cap ? cap - 1 - n : 0;
+    const ssize_t got = read(c->from, room ? out + n : spill, room ? room : sizeof spill);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    if (room) n += (size_t)got;
+  }
+  if (cap) out[n] = 0;
+  return reap(c, code);
+}
+
+void os_child_end(OsChild *c) {
+  int code;
+  if (!c->pid) return;
+  close_end(&c->to);
+  close_end(&c->to_far);
+  kill((pid_t)c->pid, SIGKILL);
+  reap(c, &code);
+}
+
+Status os_run(const char *const *argv, int *code, char *out, size_t cap) {
+  OsChild c;
+  if (cap) out[0] = 0;
+  const Status s = os_child_start(&c, argv, false, NULL);
+  return s == ST_OK ? os_child_wait(&c, code, out, cap) : s;
 }

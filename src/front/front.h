@@ -81,10 +81,13 @@ typedef struct FrontOptions {
   const char *const *search; // folders where imported modules are looked for, after the file's own folder
   int nsearch;
 } FrontOptions;
+typedef struct FrontTree FrontTree; // a file that has been read; immutable
 typedef struct FrontSource {
   const char *path; // names the file in diagnostics; its folder is searched for imports
   const char *text; // NULL: read from path
   size_t len;
+  const FrontTree
+      *tree; // FrontKernels.tree of this file and the same context: it is not read again. NULL: it is
 } FrontSource;
 
 // ---- listing -------------------------------------------------------------------------------------
@@ -108,6 +111,7 @@ typedef struct FrontKernel {
 typedef struct FrontKernels {
   FrontKernel *list;
   int n;
+  const FrontTree *tree;
 } FrontKernels;
 // All jit functions of a file, in order.
 Status front_list(Arena *a, Diags *d, IrCtx *ctx, const FrontSource *src, const FrontOptions *o,

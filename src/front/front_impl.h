@@ -241,10 +241,12 @@ typedef struct Global { // one way a module-level name is bound; later ones firs
   const Guard *guard;
   struct Global *earlier;
 } Global;
+struct FrontTree {
+  const Node *module;
+};
 struct ModFile {
   const Str *path, *dir;
-  uint32_t source;
-  const Node *module;
+  FrontTree tree;
   Map names; // Str to Global
   Vec(const Str *) order;
   Vec(const Node *) stars; // from m import *

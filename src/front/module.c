@@ -157,10 +157,9 @@ static const Str *dir_of(Front *f, const char *path) {
   return slash == path ? str_cstr(f->strings, "/") : str_intern(f->strings, path, (size_t)(slash - path));
 }
 
-Status modfile_load(Front *f, const FrontSource *src, ModFile **out) {
+static Status read_tree(Front *f, const FrontSource *src, const char *path, FrontTree *out) {
   const char *text = src->text;
   size_t len = src->len;
-  const char *path = src->path ? src->path : "<text>";
   if (!text) {
     char *data = NULL;
     const Status st = os_read_file(f->a, path, PARSE_MAX_BYTES, &data, &len);
@@ -175,16 +174,25 @@ Status modfile_load(Front *f, const FrontSource *src, ModFile **out) {
     }
     text = data;
   }
+  Node *module = NULL;
+  const Status st = parse_python(f->a, f->d, f->strings, diags_source(f->d, path, text, len), &module);
+  out->module = module;
+  return st;
+}
+
+Status modfile_load(Front *f, const FrontSource *src, ModFile **out) {
+  const char *path = src->path ? src->path : "<text>";
   ModFile *m = arena_new(f->a, ModFile);
   m->path = str_cstr(f->strings, path);
   m->dir = dir_of(f, path);
-  m->source = diags_source(f->d, path, text, len);
   map_init(&m->names, f->a);
-  Node *module = NULL;
-  const Status st = parse_python(f->a, f->d, f->strings, m->source, &module);
-  if (st != ST_OK) return st;
-  m->module = module;
-  collect(f, m, NULL, &module->list);
+  if (src->tree) {
+    m->tree = *src->tree;
+  } else {
+    const Status st = read_tree(f, src, path, &m->tree);
+    if (st != ST_OK) return st;
+  }
+  collect(f, m, NULL, &m->tree.module->list);
   m->next = f->files;
   f->files = m;
   f->nfiles++;

@@ -246,6 +246,7 @@ Status front_list(Arena *a, Diags *d, IrCtx *ctx, const FrontSource *src, const 
   const Status st = modfile_load(f, src, &m);
   if (st != ST_OK) return st;
   f->main = m;
+  out->tree = &m->tree;
   FuncVec fns = {0};
   jit_functions(f, m, &fns);
   out->list = arena_array(a, FrontKernel, fns.len + 1);
@@ -477,6 +478,6 @@ Status front_dump_ast(Arena *a, Diags *d, IrCtx *ctx, const FrontSource *src, ch
   ModFile *m = NULL;
   *out = NULL;
   const Status st = modfile_load(f, src, &m);
-  if (st == ST_OK) *out = ast_dump(m->module, a);
+  if (st == ST_OK) *out = ast_dump(m->tree.module, a);
   return st;
 }

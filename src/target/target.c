@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 // ---- registry ----------------------------------------------------------------------------------
 static const Target *const targets[] = {
@@ -91,6 +92,12 @@ static void close_llvm(Lower *l) {
   if (l->layout) LLVMDisposeTargetData(l->layout);
   if (l->cx) LLVMContextDispose(l->cx);
   if (l->tm) LLVMDisposeTargetMachine(l->tm);
+  l->di = NULL;
+  l->b = NULL;
+  l->mod = NULL;
+  l->layout = NULL;
+  l->cx = NULL;
+  l->tm = NULL;
 }
 
 static void check_llvm(Lower *l, const char *when) {
@@ -261,11 +268,18 @@ static void compile(Lower *l, int text, Output *out) {
   }
   const bool as_text = text == TARGET_TEXT_ASM || l->target->emits_text;
   out->code = take(l, emit(l, as_text ? LLVMAssemblyFile : LLVMObjectFile), &out->bytes);
-  if (text < 0 && l->target->finish) l->target->finish(l, out);
+  TargetTool *tool = l->options->tool;
+  if (text < 0 && tool) os_child_give(&tool->child, out->code, out->bytes);
 }
 
-// Runs compile() with everything cleaned up behind it. On success out->code is the caller's to free.
-static Status guarded(Lower *l, int text, Output *out) {
+// What follows LLVM's part of a compile for machine code.
+static void finish(Lower *l, int text, Output *out) {
+  (void)text;
+  if (l->target->finish) l->target->finish(l, out);
+}
+
+// Runs a step of a compile with everything cleaned up behind it. Where it fails out->code is gone.
+static Status guarded(Lower *l, void (*step)(Lower *l, int text, Output *out), int text, Output *out) {
   Escape *const outer = l->arena->escape;
   l->arena->escape = &l->escape;
   const uint32_t errors = l->diags->errors;
@@ -275,7 +289,7 @@ static Status guarded(Lower *l, int text, Output *out) {
     free(out->code);
     out->code = NULL;
   } else {
-    compile(l, text, out);
+    step(l, text, out);
   }
   close_llvm(l);
   l->arena->escape = outer;
@@ -313,16 +327,26 @@ static void *into_arena(Arena *a, Output *out) {
   return p;
 }
 
-Status target_compile(const IrModule *m, const TargetOptions *o, Arena *a, Diags *d, Image **out) {
+struct TargetJob {
+  Lower lower;
   TargetFacts facts;
-  Lower *l = arena_new(a, Lower);
-  Output *code = arena_new(a, Output);
-  Status s = start(m, o, a, d, &facts, l);
-  if (s == ST_OK) s = guarded(l, -1, code);
+  TargetOptions options;
+  Output *code; // LLVM's, which lies in the arena
+  Image *image;
+};
+
+Status target_begin(const IrModule *m, const TargetOptions *o, Arena *a, Diags *d, TargetJob **job,
+                    Image **out) {
+  TargetJob *j = arena_new(a, TargetJob);
+  Output *code = j->code = arena_new(a, Output);
+  Lower *l = &j->lower;
+  j->options = *o;
+  Status s = start(m, &j->options, a, d, &j->facts, l);
+  if (s == ST_OK) s = guarded(l, compile, -1, code);
   if (s != ST_OK) return s;
-  Image *im = arena_new(a, Image);
+  Image *im = j->image = arena_new(a, Image);
   im->target = l->target->image;
-  im->cpu_features = arena_strdup(a, facts.needs);
+  im->cpu_features = arena_strdup(a, j->facts.needs);
   im->producer = "ditron";
   im->kernels = code->kernels;
   im->nkernels = code->nkernels;
@@ -330,13 +354,66 @@ Status target_compile(const IrModule *m, const TargetOptions *o, Arena *a, Diags
   im->nsites = l->sites.len;
   const Diags *names = m->diags ? m->diags : d;
   im->source_name = names->sources.len ? arena_strdup(a, names->sources.data[0].name) : "";
+  im->sm = j->facts.sm;
+  im->sm_exact = j->facts.sm_exact;
+  im->code = into_arena(a, code);
+  code->code = NULL;
+  *out = im;
+  *job = j;
+  return ST_OK;
+}
+
+Status target_end(TargetJob *j) {
+  Lower *l = &j->lower;
+  Output *code = j->code;
+  Image *im = j->image;
+  if (l->target->finish) {
+    code->text = im->code;
+    const Status s = guarded(l, finish, -1, code);
+    if (s != ST_OK) return s;
+  }
   im->code_bytes = code->bytes;
   im->is_text = code->is_text;
-  im->sm = facts.sm;
-  im->sm_exact = facts.sm_exact;
-  im->code = into_arena(a, code);
-  *out = im;
+  if (code->code) im->code = into_arena(l->arena, code);
   return ST_OK;
+}
+
+Status target_compile(const IrModule *m, const TargetOptions *o, Arena *a, Diags *d, Image **out) {
+  TargetJob *job;
+  Image *im;
+  Status s = target_begin(m, o, a, d, &job, &im);
+  if (s == ST_OK) s = target_end(job);
+  if (s == ST_OK) *out = im;
+  return s;
+}
+
+static bool start_tool(const TargetOptions *o, TargetTool *tool, Arena *a, Escape *esc) {
+  Diags d;
+  TargetFacts facts;
+  arena_init(a, 0, esc);
+  if (ESCAPE_TRY(esc)) return false;
+  diags_init(&d, a);
+  const Target *t = target_find(o->target);
+  return t && t->start && t->facts(o, a, &d, &facts) == ST_OK && t->start(o, &facts, tool) == ST_OK;
+}
+
+TargetTool *target_tool_start(const TargetOptions *o) {
+  Escape esc;
+  Arena a;
+  TargetTool *tool = calloc(1, sizeof *tool);
+  if (!tool) return NULL;
+  const bool there = start_tool(o, tool, &a, &esc);
+  arena_free(&a);
+  if (there) return tool;
+  free(tool);
+  return NULL;
+}
+
+void target_tool_end(TargetTool *t) {
+  if (!t) return;
+  os_child_end(&t->child);
+  close(t->file);
+  free(t);
 }
 
 Status target_text(const IrModule *m, const TargetOptions *o, TargetText what, Arena *a, Diags *d,
@@ -345,7 +422,7 @@ Status target_text(const IrModule *m, const TargetOptions *o, TargetText what, A
   Lower *l = arena_new(a, Lower);
   Output *code = arena_new(a, Output);
   Status s = start(m, o, a, d, &facts, l);
-  if (s == ST_OK) s = guarded(l, (int)what, code);
+  if (s == ST_OK) s = guarded(l, compile, (int)what, code);
   if (s != ST_OK) return s;
   *out = into_arena(a, code);
   return ST_OK;

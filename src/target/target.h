@@ -40,6 +40,8 @@ typedef struct TargetFacts {
   uint32_t block_regs;   // of one multiprocessor
 } TargetFacts;
 
+typedef struct TargetTool TargetTool;
+
 typedef struct TargetOptions {
   const char *target; // name in targets.def; NULL: x86
   // x86: NULL or "host": this machine; else a baseline: x86-64-v3, x86-64-v4 or an LLVM CPU name.
@@ -50,6 +52,7 @@ typedef struct TargetOptions {
   bool debug_lines;    // line tables for debuggers and profilers
   bool verify;         // check the LLVM module (always on in debug builds)
   const Image *before; // its sites come first, so that its code and this one may lie in one image; NULL: none
+  TargetTool *tool;    // started for these options, used up by one compile; NULL: started where it is needed
 } TargetOptions;
 
 typedef struct Target Target;
@@ -61,9 +64,21 @@ IrStage target_stage(const Target *t); // of the modules that it compiles
 // least that the target asks for. Strings live in the arena.
 Status target_facts(const TargetOptions *o, Arena *a, Diags *d, TargetFacts *out);
 
+// A program that finishes what LLVM made (nvptx: ptxas). Its start-up takes longer than a small kernel's way to LLVM's end: started
+// ahead, it is over by then. It is the caller's, to be ended behind the compile on every way out.
+TargetTool *target_tool_start(const TargetOptions *o); // NULL: the target needs none, or it is not there
+void target_tool_end(TargetTool *t);                   // also where it was never used, or NULL
+
 // Compiles all kernels of a module in the target's last stage. On success *out is an image in the arena (code included);
 // on failure at least one diagnostic says why and *out is not written.
 Status target_compile(const IrModule *m, const TargetOptions *o, Arena *a, Diags *d, Image **out);
+// The same in two steps. After the first one all of the image is known but its code, registers and spills, which the tool is at
+// work on where the options have one: meanwhile another module may be compiled. The module and what the options point at are needed
+// to the end.
+typedef struct TargetJob TargetJob;
+Status target_begin(const IrModule *m, const TargetOptions *o, Arena *a, Diags *d, TargetJob **job,
+                    Image **out);
+Status target_end(TargetJob *job);
 
 typedef enum TargetText { TARGET_TEXT_LLVM, TARGET_TEXT_ASM } TargetText;
 // The optimised LLVM module or the machine code as text, for people.

@@ -25,10 +25,16 @@ typedef struct Lower Lower;
 typedef struct Output { // of a compile, until it is copied into the caller's arena
   char *code;           // malloc'd
   size_t bytes;
+  const char *text; // for finish: what LLVM made, of so many bytes and a NUL
   bool is_text;
   ImageKernel *kernels;
   uint32_t nkernels;
 } Output;
+
+struct TargetTool {
+  OsChild child; // none: over
+  int file;      // what it makes
+};
 
 struct Target {
   const char *name;
@@ -47,9 +53,11 @@ struct Target {
   V (*math)(Lower *l, IrMath fn, V x, V y);
   void (*yield)(Lower *l, const IrOp *loop, V turn);
   void (*rejoin)(Lower *l, const IrOp *op); // behind a branch or loop
-  bool emits_text;                          // LLVM makes assembly, which finish turns into what is launched
-  void (*finish)(Lower *l, Output *out);    // out holds LLVM's output
-  const char *passes;                       // over the module; NULL: the shared ones over each function
+  bool emits_text; // LLVM makes assembly, which finish turns into what is launched, by a program of its own:
+  Status (*start)(const TargetOptions *o, const TargetFacts *facts, TargetTool *out);
+  void (*finish)(Lower *l,
+                 Output *out); // the code of out->text; left as it is where there is no such program
+  const char *passes;          // over the module; NULL: the shared ones over each function
 };
 extern const Target target_x86, target_nvptx;
 

@@ -46,6 +46,25 @@ if DITRON_CACHE_OFF=1 DITRON_PTXAS=$PWD/broken ditron compile k.py:copy --target
 has said 'out of patience'
 test ! -e never.image
 
+# it is started before the kernel is read; one that reads files only is started again, and one that nobody needs is ended
+if ptxas=$(command -v ptxas || command -v /usr/local/cuda/bin/ptxas); then
+  cat >files_only <<B
+#!/bin/sh
+echo "\$*" >>calls
+case "\$*" in */proc/self/fd/0*) echo "ptxas fatal : not a file"; exit 1 ;; esac
+exec $ptxas "\$@"
+B
+  chmod +x files_only
+  DITRON_CACHE_OFF=1 ditron compile k.py:copy --target sm_80 --sig "$sig" -o ahead.image >report
+  DITRON_CACHE_OFF=1 DITRON_PTXAS=$PWD/files_only ditron compile k.py:copy --target sm_80 --sig "$sig" -o file.image >report
+  test "$(wc -l <calls)" = 2
+  test "$(wc -c <ahead.image)" -lt "$(wc -c <file.image)" # without the copy of the text
+  printf '#!/bin/sh\necho $$ >pid\nexec sleep 100\n' >sleeper
+  chmod +x sleeper
+  if DITRON_PTXAS=$PWD/sleeper ditron compile k.py:copy --target sm_80 --sig 'x_ptr=*f32, y_ptr=*f32, n=i32, BLOCK=3' -o never.image 2>said; then exit 1; fi
+  if test -e pid && kill -0 "$(cat pid)" 2>said; then exit 1; fi
+fi
+
 if ditron compile k.py:odd --target sm_90a --sig 'x_ptr=*i32, y_ptr=*i32, BLOCK=128' -o never.image 2>said; then exit 1; fi
 has said "the constraint '=q' is none of h, r, l, f, d and b"
 has said 'k.py:15'

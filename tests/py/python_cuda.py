@@ -70,6 +70,18 @@ def add(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
 
 
 @ditron.jit
+def product(a_ptr, b_ptr, c_ptr, K, batch):  # pointers that become tensor descriptors, but for a batch that goes backwards
+    z = tl.program_id(0)
+    rows, inner = tl.arange(0, 64), tl.arange(0, 64)
+    total = tl.zeros((64, 64), tl.float32)
+    for k in range(0, K, 64):
+        a = tl.load(a_ptr + z * batch + rows[:, None] * K + (k + inner)[None, :])
+        b = tl.load(b_ptr + (k + inner)[:, None] * 64 + inner[None, :])
+        total = tl.dot(a, b, total)
+    tl.store(c_ptr + z * 4096 + rows[:, None] * 64 + inner[None, :], total.to(tl.float16))
+
+
+@ditron.jit
 def copy_block(x, y, B: tl.constexpr):
     y.store([0, 0], x.load([0, 0]))
 
@@ -165,6 +177,47 @@ def descriptor():
     assert len(launches) == 1 and launches[0][0].startswith("copy_block")
 
 
+def variants():
+    """The second variant is compiled when a launch needs it, or with all others where nothing is launched."""
+    a, b, c_ = (Array(np.zeros(1 << 16, np.float16)) for _ in range(3))
+    asked, image_of = [], ditron._compile.image_of
+    flags = {}
+
+    def note(request):
+        asked.append(flags[request])
+        return image_of(request)
+
+    def made(*args, **kwargs):
+        r = request(*args, **kwargs)
+        flags[r] = kwargs.get("first_only", args[10] if len(args) > 10 else False)
+        return r
+
+    request, ditron._compile.request, ditron._compile.image_of = ditron._compile.request, made, note
+    blocks = []
+    try:
+        for batch in (4096, -4096, -8192, 4096):
+            launches.clear()
+            product[(1,)](a, b, c_, 64, batch)
+            blocks.append(launches[0][2])
+        assert asked == [True, False], asked
+        assert blocks[0] == blocks[3] and blocks[1] == blocks[2] and blocks[0] != blocks[1], blocks
+        asked.clear()
+        product.warmup(a, b, c_, 64, 4096, num_stages=3, grid=(1,))
+        product[(1,)](a, b, c_, 64, -4096, num_stages=3)
+        product.warmup(a, b, c_, 64, 4096, grid=(1,))
+        assert asked == [False], asked
+        product[(1,)](a, b, c_, 64, 4096, num_stages=4)
+        product.warmup(a, b, c_, 64, 4096, num_stages=4, grid=(1,))
+        assert asked == [False, True, False], asked
+        asked.clear()
+        product._forget()
+        ditron.jit.__globals__["LOADED"].clear()
+        product[(1,)](a, b, c_, 64, -4096)  # the disk cache has all variants, and gives them
+        assert asked == [True], asked
+    finally:
+        ditron._compile.request, ditron._compile.image_of = request, image_of
+
+
 def limits():
     x = aligned(64)
     raises(ditron.OutOfResources, "grid of 1 x 70000 x 1 is too large", add[(1, 70000)], Array(x), Array(x), 64, BLOCK=16)
@@ -191,6 +244,6 @@ def broken():
     raises(ditron.Error, "cuda:1", add[(1,)], Array(x, 1), Array(x, 1), 64, BLOCK=16)
 
 
-for fn in (devices, launching, on_the_current_stream, many_streams, mixed, descriptor, limits, broken):
+for fn in (devices, launching, on_the_current_stream, many_streams, mixed, descriptor, variants, limits, broken):
     case(fn.__name__, fn)
 finish()

@@ -247,6 +247,46 @@ static void test_run(void **state) {
   assert_int_equal(open_files(), files);
 }
 
+static void test_child(void **state) {
+  (void)state;
+  enum { MUCH = 300000 }; // more than a pipe holds
+  char out[64], *much = calloc(1, MUCH);
+  int code = -1;
+  OsChild c;
+  const int files = open_files();
+  const char *const counts[] = {"wc", "-c", NULL};
+  assert_int_equal(os_child_start(&c, counts, true, NULL), ST_OK);
+  os_child_give(&c, much, MUCH);
+  assert_int_equal(os_child_wait(&c, &code, out, sizeof out), ST_OK);
+  assert_int_equal(code, 0);
+  assert_int_equal(atoi(out), MUCH);
+  assert_true(c.pid == 0);
+  const char *const deaf[] = {"sh", "-c", "echo no; exit 4", NULL}; // gone before it has read anything
+  assert_int_equal(os_child_start(&c, deaf, true, NULL), ST_OK);
+  os_child_give(&c, much, MUCH);
+  assert_int_equal(os_child_wait(&c, &code, out, sizeof out), ST_OK);
+  assert_int_equal(code, 4);
+  assert_string_equal(out, "no\n");
+  const char *const ignores[] = {"sh", "-c", "sleep 100", NULL};
+  assert_int_equal(os_child_start(&c, ignores, true, NULL), ST_OK);
+  os_child_end(&c);
+  os_child_end(&c); // is none now
+  const char *const says[] = {"sh", "-c", "echo $DITRON_SET", NULL};
+  assert_int_equal(os_child_start(&c, says, false, "DITRON_SET=here"), ST_OK);
+  assert_int_equal(os_child_wait(&c, &code, out, sizeof out), ST_OK);
+  assert_string_equal(out, "here\n");
+  setenv("DITRON_SET", "the user's", 1);
+  assert_int_equal(os_child_start(&c, says, false, "DITRON_SET=here"), ST_OK);
+  assert_int_equal(os_child_wait(&c, &code, out, sizeof out), ST_OK);
+  assert_string_equal(out, "the user's\n");
+  unsetenv("DITRON_SET");
+  const char *const absent[] = {"ditron-no-such-program", NULL};
+  assert_int_equal(os_child_start(&c, absent, true, NULL), ST_NOT_FOUND);
+  assert_true(c.pid == 0);
+  assert_int_equal(open_files(), files);
+  free(much);
+}
+
 static void test_code_dir(void **state) {
   (void)state;
   Arena a;
@@ -282,6 +322,7 @@ int main(void) {
       cmocka_unit_test(test_mkdirs),
       cmocka_unit_test(test_concurrent_writers),
       cmocka_unit_test(test_run),
+      cmocka_unit_test(test_child),
       cmocka_unit_test(test_code_dir),
       cmocka_unit_test(test_time_and_cores),
   };

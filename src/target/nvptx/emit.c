@@ -179,6 +179,7 @@ const Target target_nvptx = {
     .yield = nvptx_yield,
     .rejoin = nvptx_rejoin,
     .emits_text = true,
+    .start = nvptx_start,
     .finish = nvptx_finish,
     .passes = "always-inline,function(sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,"
               "loop-mssa(loop-simplifycfg,licm),gvn,simplifycfg,adce),globaldce"};

@@ -35,6 +35,7 @@ typedef struct NvptxState { // of the function being emitted
 Status nvptx_facts(const TargetOptions *o, Arena *a, Diags *d, TargetFacts *out);
 void nvptx_kernel(Lower *l, const IrFunc *f, ImageVariant *out);
 bool nvptx_op(Lower *l, const IrOp *op);
+Status nvptx_start(const TargetOptions *o, const TargetFacts *facts, TargetTool *out); // ptxas, for its input
 void nvptx_finish(Lower *l, Output *out);     // PTX to cubin; the kernels' registers and spills
 V nvptx_shared_at(Lower *l, uint64_t offset); // address in the block's dynamic shared memory
 void nvptx_by_value(Lower *l, V fn, uint32_t i, uint32_t nbytes, uint32_t nalign); // parameter i

@@ -2,7 +2,10 @@
 // that a kernel was made slower than written (C75xx), end the compile; registers, stack and spills go into the image. Where
 // it is not found the PTX itself is kept, for the driver's compiler.
 //
-// Text and code pass through memory files, which the child opens by the paths under /proc that lead to ours.
+// It takes as long to start up as to assemble a small kernel (15 of 25 ms), so a compile may start it first: then its input is a pipe,
+// which it reads where its start-up is over. Such an input cannot be read twice, and so the cubin lacks the copy of the PTX that
+// ptxas adds else where there are lines (half of its size, for profilers only). Where that way fails, and where it was not started, it
+// runs on a memory file, as whose path it gets one under /proc that leads to ours. What it makes always goes to such a file.
 #include "target/nvptx/nvptx.h"
 
 #include <errno.h>
@@ -12,15 +15,6 @@
 #include <unistd.h>
 
 enum { SAID_MAX = 64 << 10 };
-
-typedef struct Files {
-  int ptx, cubin;
-} Files;
-
-static void close_files(Files *f) {
-  if (f->ptx >= 0) close(f->ptx);
-  if (f->cubin >= 0) close(f->cubin);
-}
 
 static bool write_all(int fd, const char *p, size_t n) {
   while (n) {
@@ -111,47 +105,88 @@ static void refuse(Lower *l, char *said, int code) {
 }
 
 // ---- running it ------------------------------------------------------------------------------------
-static Status run(Lower *l, const Files *f, int *code, char *said) {
-  const char *given[] = {l->options->ptxas, NULL}, *usual[] = {"ptxas", "/usr/local/cuda/bin/ptxas", NULL};
-  const char *const *programs = l->options->ptxas ? given : usual;
-  const char *arch = nvptx_text(l, "-arch=%s", l->facts->cpu);
-  const char *in = nvptx_text(l, "/proc/%ld/fd/%d", (long)getpid(), f->ptx);
-  const char *to = nvptx_text(l, "/proc/%ld/fd/%d", (long)getpid(), f->cubin);
+// Its heap grows to tens of MiB, page by page: with large pages 6 of 24 ms of a small kernel go, and a tenth of a large one.
+#define LARGE_PAGES \
+  "glibc.malloc.hugetlb=1:glibc.malloc.top_pad=67108864:glibc.malloc.trim_threshold=1073741824"
+
+typedef struct Call { // one line of it
+  char arch[24], in[48], to[48];
+  const char *argv[9];
+} Call;
+
+static void make_call(Call *c, const TargetOptions *o, const TargetFacts *facts, int in, int to) {
+  const long me = (long)getpid();
+  snprintf(c->arch, sizeof c->arch, "-arch=%s", facts->cpu);
+  snprintf(c->to, sizeof c->to, "/proc/%ld/fd/%d", me, to);
+  if (in < 0)
+    snprintf(c->in, sizeof c->in, "/proc/self/fd/0");
+  else
+    snprintf(c->in, sizeof c->in, "/proc/%ld/fd/%d", me, in);
+  const char *argv[] = {NULL, "-v", o->opt ? "-O3" : "-O1", c->arch, c->in, "-o", c->to, NULL, NULL};
+  if (o->debug_lines) argv[7] = "--generate-line-info";
+  memcpy(c->argv, argv, sizeof argv);
+}
+
+// in: the file that it reads; -1: its standard input.
+static Status start(const TargetOptions *o, const TargetFacts *facts, int in, int to, OsChild *out) {
+  const char *given[] = {o->ptxas, NULL}, *usual[] = {"ptxas", "/usr/local/cuda/bin/ptxas", NULL};
+  const char *const *programs = o->ptxas ? given : usual;
+  Call c;
+  make_call(&c, o, facts, in, to);
   Status s = ST_NOT_FOUND;
   for (uint32_t i = 0; programs[i] && s == ST_NOT_FOUND; i++) {
-    const char *argv[] = {programs[i], "-v", l->options->opt ? "-O3" : "-O1", arch, in, "-o", to, NULL, NULL};
-    if (l->options->debug_lines) argv[7] = "--generate-line-info";
-    s = os_run(argv, code, said, SAID_MAX);
-    if (s == ST_OK && *code == 127 && !*said) s = ST_NOT_FOUND; // how some systems say it
+    c.argv[0] = programs[i];
+    s = os_child_start(out, c.argv, in < 0, "GLIBC_TUNABLES=" LARGE_PAGES);
   }
   return s;
 }
 
-static void assemble(Lower *l, Output *out, Files *f) {
-  f->ptx = memfd_create("ditron.ptx", MFD_CLOEXEC);
-  f->cubin = memfd_create("ditron.cubin", MFD_CLOEXEC);
-  if (f->ptx < 0 || f->cubin < 0 || !write_all(f->ptx, out->code, out->bytes))
-    escape_now(l->arena->escape, ST_IO, "a file in memory for ptxas: %s", os_error());
-  char *said = arena_array(l->arena, char, SAID_MAX);
-  int code = 0;
-  const Status s = run(l, f, &code, said);
-  if (s == ST_NOT_FOUND) {
-    out->is_text = true;
-    out->bytes++; // the NUL behind it
-    return;
-  }
-  if (s != ST_OK) escape_now(l->arena->escape, s, "ptxas cannot be run: %s", os_error());
-  if (code) refuse(l, said, code);
-  read_said(l, said, out);
-  size_t n = 0;
-  char *cubin = read_all(f->cubin, &n);
-  if (!cubin) escape_now(l->arena->escape, ST_IO, "ptxas left no code: %s", os_error());
-  free(out->code);
-  out->code = cubin;
-  out->bytes = n;
+Status nvptx_start(const TargetOptions *o, const TargetFacts *facts, TargetTool *out) {
+  out->file = memfd_create("ditron.cubin", MFD_CLOEXEC);
+  if (out->file < 0) return ST_IO;
+  const Status s = start(o, facts, -1, out->file, &out->child);
+  if (s != ST_OK) close(out->file);
+  return s;
 }
 
-void nvptx_finish(Lower *l, Output *out) { // the files are closed on every way out
+// What the one that was started ahead made; NULL: there is none, or it could not.
+static char *take_ahead(Lower *l, char *said, size_t *n) {
+  TargetTool *tool = l->options->tool;
+  int code;
+  if (!tool || !tool->child.pid || os_child_wait(&tool->child, &code, said, SAID_MAX) != ST_OK || code)
+    return NULL;
+  return read_all(tool->file, n);
+}
+
+typedef struct Files {
+  int ptx, cubin;
+} Files;
+
+static void close_files(Files *f) {
+  if (f->ptx >= 0) close(f->ptx);
+  if (f->cubin >= 0) close(f->cubin);
+}
+
+// NULL: there is no ptxas.
+static char *assemble(Lower *l, const Output *out, Files *f, char *said, size_t *n) {
+  OsChild child;
+  int code = 0;
+  f->ptx = memfd_create("ditron.ptx", MFD_CLOEXEC);
+  f->cubin = memfd_create("ditron.cubin", MFD_CLOEXEC);
+  if (f->ptx < 0 || f->cubin < 0 || !write_all(f->ptx, out->text, out->bytes))
+    escape_now(l->arena->escape, ST_IO, "a file in memory for ptxas: %s", os_error());
+  Status s = start(l->options, l->facts, f->ptx, f->cubin, &child);
+  if (s == ST_OK) s = os_child_wait(&child, &code, said, SAID_MAX);
+  if (s == ST_NOT_FOUND || (s == ST_OK && code == 127 && !*said)) return NULL; // how some systems say it
+  if (s != ST_OK) escape_now(l->arena->escape, s, "ptxas cannot be run: %s", os_error());
+  if (code) refuse(l, said, code);
+  char *cubin = read_all(f->cubin, n);
+  if (!cubin) escape_now(l->arena->escape, ST_IO, "ptxas left no code: %s", os_error());
+  return cubin;
+}
+
+static char *assemble_guarded(Lower *l, const Output *out, char *said,
+                              size_t *n) { // the files are closed on every way out
   Files *f = arena_new(l->arena, Files);
   f->ptx = f->cubin = -1;
   Escape *const outer = l->arena->escape;
@@ -162,7 +197,23 @@ void nvptx_finish(Lower *l, Output *out) { // the files are closed on every way 
     escape_now(outer, mine.status, "%s", mine.message);
   }
   l->arena->escape = &mine;
-  assemble(l, out, f);
+  char *cubin = assemble(l, out, f, said, n);
   close_files(f);
   l->arena->escape = outer;
+  return cubin;
+}
+
+void nvptx_finish(Lower *l, Output *out) {
+  char *said = arena_array(l->arena, char, SAID_MAX);
+  size_t n = 0;
+  char *cubin = take_ahead(l, said, &n);
+  if (!cubin) cubin = assemble_guarded(l, out, said, &n);
+  if (!cubin) {
+    out->is_text = true;
+    out->bytes++; // the NUL behind it
+    return;
+  }
+  out->code = cubin;
+  out->bytes = n;
+  read_said(l, said, out);
 }
