@@ -268,8 +268,8 @@ def grouped(b, title, groups, tokens, n, k):
 
 
 # ---- attention -------------------------------------------------------------------------------------------------------------
-QUERY_BLOCKS = configs("bm bn warps stages", (128, 128, 8, 2), (128, 64, 8, 3), (64, 64, 4, 2), (64, 64, 4, 3), (64, 128, 4, 2))
-PERSISTENT_QUERY_BLOCKS = configs("bm bn warps stages regs per", (128, 128, 8, 2, 0, 1), (64, 64, 4, 2, 128, 3))
+QUERY_BLOCKS = configs("bm bn warps stages regs", (128, 128, 8, 2, 0), (128, 64, 8, 3, 0), (64, 64, 4, 2, 0), (64, 64, 4, 3, 0),
+                       (64, 128, 4, 2, 168))
 KEY_BLOCKS = configs("bm bn warps stages", (64, 128, 8, 2), (64, 64, 4, 2), (128, 128, 8, 2))
 
 
@@ -304,17 +304,13 @@ def attention(b, title, batch, heads, seq, dim, causal, style):
         common = dict(scale=dim ** -0.5, seq_q=seq, seq_k=seq, heads=heads, kv_heads=heads, HEAD_DIM=dim, CAUSAL=causal, lse_ptr=h.lse, **size)
         if style == "descriptor":
             block = lambda t, rows_: b.blocks(t.view(-1, seq, dim), (1, rows_, dim))  # noqa: E731
-            persistent = c.get("per", 0) > 0
-            if persistent:
-                grid, common["batch_heads"] = (min(132 * c["per"], grid[0] * grid[1]),), batch * heads
-            return [("attention_descriptor.py", "attention_persistent_kernel" if persistent else "attention_descriptor_kernel", grid,
+            return [("attention_descriptor.py", "attention_descriptor_kernel", grid,
                      dict(common, q_desc=block(h.q, c["bm"]), k_desc=block(h.k, c["bn"]), v_desc=block(h.v, c["bn"]), out_desc=block(h.y, c["bm"])))]
         tensors = dict(q_ptr=h.q, k_ptr=h.k, v_ptr=h.v, out_ptr=h.y)
         if style == "strided":
             return [("attention_varlen.py", "attention_varlen_kernel", grid, dict(h.strided, lse_ptr=h.lse, **tensors, **size))]
         return [("attention.py", "attention_kernel", grid, dict(common, **tensors))]
-    rows_ = configs("bm bn", (64, 32)) if not b.timed else (PERSISTENT_QUERY_BLOCKS if style == "descriptor" else []) + QUERY_BLOCKS
-    best = b.fastest(title, rows_, make,
+    best = b.fastest(title, QUERY_BLOCKS if b.timed else configs("bm bn", (64, 32)), make,
                      lambda: b.right(title, h.y[:1, :2], h.want[0], 2e-2), 1, poison(h.y))
     b.race(title, best, {"torch": [lambda: F.scaled_dot_product_attention(h.q, h.k, h.v, is_causal=causal)],
                          "cuDNN": [lambda: by_cudnn(h.q, h.k, h.v, causal)]}, h.flops / 1e9, "TFLOP/s")

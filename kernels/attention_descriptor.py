@@ -7,13 +7,18 @@ import triton.language as tl
 
 
 @triton.jit
-def attend(q_desc, k_desc, v_desc, out_desc, lse_ptr, scale, seq_q, seq_k, heads, kv_heads, block, batch_head,
-           HEAD_DIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, CAUSAL: tl.constexpr):
-    """The queries block * BLOCK_M to (block + 1) * BLOCK_M - 1 of one head."""
+def attention_descriptor_kernel(q_desc, k_desc, v_desc, out_desc, lse_ptr, scale, seq_q, seq_k, heads, kv_heads,
+                                HEAD_DIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, CAUSAL: tl.constexpr):
+    """out = softmax(q k^T * scale) v; lse f32[batch * heads, seq_q]: the natural log of the row sums; scale > 0. CAUSAL: query i
+    sees keys 0 .. i. Blocks that every query of the instance sees come first, without a mask. Grid: (cdiv(seq_q, BLOCK_M), batch * heads)."""
+    block = tl.program_id(0)
+    if CAUSAL:
+        block = tl.num_programs(0) - 1 - block  # the longest first
     first = block * BLOCK_M
     tl.assume(first >= 0)
     tl.assume(first < 1 << 30)
     tl.assume(seq_k >= 0)
+    batch_head = tl.program_id(1)
     kv = batch_head // heads * kv_heads + batch_head % heads // (heads // kv_heads)
     rows = first + tl.arange(0, BLOCK_M)
     q = q_desc.load([batch_head, first, 0]).reshape(BLOCK_M, HEAD_DIM)
@@ -59,35 +64,3 @@ def attend(q_desc, k_desc, v_desc, out_desc, lse_ptr, scale, seq_q, seq_k, heads
     out_desc.store([batch_head, first, 0], out.reshape(1, BLOCK_M, HEAD_DIM))
     lse = tl.where(seen, (row_max + tl.log2(denominator)) / log2e, float("-inf"))
     tl.store(lse_ptr + batch_head.to(tl.int64) * seq_q + rows, lse, mask=rows < seq_q)
-
-
-@triton.jit
-def attention_descriptor_kernel(q_desc, k_desc, v_desc, out_desc, lse_ptr, scale, seq_q, seq_k, heads, kv_heads,
-                                HEAD_DIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, CAUSAL: tl.constexpr):
-    """out = softmax(q k^T * scale) v; lse f32[batch * heads, seq_q]: the natural log of the row sums; scale > 0. CAUSAL: query i
-    sees keys 0 .. i. Blocks that every query of the instance sees come first, without a mask. Grid: (cdiv(seq_q, BLOCK_M), batch * heads)."""
-    block = tl.program_id(0)
-    if CAUSAL:
-        block = tl.num_programs(0) - 1 - block  # the longest first
-    attend(q_desc, k_desc, v_desc, out_desc, lse_ptr, scale, seq_q, seq_k, heads, kv_heads, block, tl.program_id(1), HEAD_DIM, BLOCK_M,
-           BLOCK_N, CAUSAL)
-
-
-@triton.jit
-def attention_persistent_kernel(q_desc, k_desc, v_desc, out_desc, lse_ptr, scale, seq_q, seq_k, heads, kv_heads, batch_heads,
-                                HEAD_DIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, CAUSAL: tl.constexpr):
-    """The same, batch_heads = batch * heads, by any grid: each instance takes a block of each `grid` ones, so that the next one's keys
-    and queries arrive while this one's result is stored."""
-    blocks = tl.cdiv(seq_q, BLOCK_M)
-    programs = tl.num_programs(0)
-    tiles = blocks * batch_heads
-    for tile in range(tl.program_id(0), tiles, programs):
-        if CAUSAL:  # every other sweep of the instances goes the other way: who had a short block gets a long one
-            sweep = tile // programs * programs
-            if (sweep // programs % 2 == 1) & (sweep + programs <= tiles):
-                tile = 2 * sweep + programs - 1 - tile
-        block = tile % blocks
-        if CAUSAL:
-            block = blocks - 1 - block
-        attend(q_desc, k_desc, v_desc, out_desc, lse_ptr, scale, seq_q, seq_k, heads, kv_heads, block, tile // blocks, HEAD_DIM, BLOCK_M,
-               BLOCK_N, CAUSAL)

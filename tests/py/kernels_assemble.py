@@ -88,9 +88,6 @@ ROWS = [
     ("attention_descriptor.py:attention_descriptor_kernel", 8, 2,
      "q_desc=desc(bf16;1,128,128), k_desc=desc(bf16;1,64,128), v_desc=desc(bf16;1,64,128), out_desc=desc(bf16;1,128,128), " +
      sig("lse_ptr:*f32 scale:f32 seq_q seq_k heads kv_heads:i32", HEAD_DIM=128, BLOCK_M=128, BLOCK_N=64, CAUSAL=True)),
-    ("attention_descriptor.py:attention_persistent_kernel", 8, 2,
-     "q_desc=desc(bf16;1,128,128), k_desc=desc(bf16;1,64,128), v_desc=desc(bf16;1,64,128), out_desc=desc(bf16;1,128,128), " +
-     sig("lse_ptr:*f32 scale:f32 seq_q seq_k heads kv_heads batch_heads:i32", HEAD_DIM=128, BLOCK_M=128, BLOCK_N=64, CAUSAL=True)),
     ("attention_varlen.py:attention_varlen_kernel", 8, 2, sig("q_ptr k_ptr v_ptr out_ptr:*bf16 lse_ptr:*f32") + ", " + PACKED + ATTENTION +
      sig(HEAD_DIM=64, BLOCK_M=128, BLOCK_N=64, CAUSAL=True)),
     ("attention_backward.py:attention_delta_kernel", 4, 2, sig("out_ptr dout_ptr:*bf16 delta_ptr:*f32") + ", cu_q_ptr=None, " +

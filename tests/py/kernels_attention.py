@@ -156,8 +156,6 @@ def descriptor(batch, heads, kv_heads, sq, sk, d, causal, dtype="f32", blocks=(3
     want = dict(out_desc=np.stack([o for o, _ in both_of]), lse_ptr=np.stack([x for _, x in both_of]))
     both("attention_descriptor.py:attention_descriptor_kernel", [cdiv(sq, bm), batch * heads], values, ["out_desc", "lse_ptr"], want,
          BOUND[dtype])
-    both("attention_descriptor.py:attention_persistent_kernel", [3], dict(values, batch_heads=batch * heads), ["out_desc", "lse_ptr"], want,
-         BOUND[dtype])
 
 
 def decode(lens, heads, kv_heads, d, page=0, splits=4, block_n=16, dtype="f32"):
