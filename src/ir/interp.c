@@ -43,15 +43,17 @@ static Launch *launch_of(const Agent *a) { return a->inst && a->kind != AGENT_JO
 
 Agent *interp_agent_new(World *w, AgentKind k, int rank) {
   Agent *a = w->free_agents;
-  Polled *polled = NULL;
+  Agent old = {0}; // whose memory is kept
   if (a) {
     w->free_agents = a->next;
-    polled = a->polled;
+    old = *a;
   } else {
     a = arena_new(&w->arena, Agent);
   }
   memset(a, 0, sizeof *a);
-  a->polled = polled;
+  a->polled = old.polled;
+  a->flights = old.flights;
+  a->flights.len = 0;
   a->kind = k;
   a->rank = rank;
   a->state = AGENT_OVER;

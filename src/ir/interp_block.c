@@ -195,6 +195,25 @@ bool interp_mem_range(World *w, Agent *a, const Ins *i, const char *p, size_t by
   return true;
 }
 
+// A product has its operands when it is issued, but reads them until it is complete: what is noted counts as read again then.
+bool interp_product_reads(World *w, Agent *a, const Ins *i, const char *p, size_t bytes, uint32_t lane) {
+  if (!interp_mem_range(w, a, i, p, bytes, ACC_READ, lane)) return false;
+  if (w->check) vec_push(&w->arena, &a->flights, ((Flight){i, p, bytes, lane, a->products}));
+  return true;
+}
+
+void interp_product_wait(World *w, Agent *a, int64_t pending) {
+  uint32_t kept = 0;
+  for (uint32_t k = 0; k < a->flights.len; k++) {
+    const Flight x = a->flights.data[k];
+    if (x.product + (uint64_t)pending >= a->products)
+      a->flights.data[kept++] = x;
+    else
+      interp_mem_range(w, a, x.ins, x.p, x.bytes, ACC_READ, x.lane);
+  }
+  a->flights.len = kept;
+}
+
 Step x_mem_view(World *w, Agent *a, const Ins *i) {
   const IrType *t = ir_operand(i->op, 0)->type;
   const size_t bytes = (size_t)ir_type_elems(t) * (size_t)ir_type_bytes(t);

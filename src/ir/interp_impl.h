@@ -135,6 +135,15 @@ typedef enum WaitKind {
   WAIT_LAUNCH,
   WAIT_STREAM
 } WaitKind;
+// What a product in flight reads of block memory, noted with --check: until it is waited for, nobody may write there.
+typedef struct Flight {
+  const Ins *ins;
+  const char *p;
+  size_t bytes;
+  uint32_t lane;
+  uint64_t product; // its number among the agent's
+} Flight;
+
 struct Agent {
   AgentKind kind;
   AgentState state;
@@ -165,6 +174,9 @@ struct Agent {
   uint64_t writes, writes0, epoch0;
   Polled *polled; // [MAX_POLLED], made when first needed
   const Ins *polled_ins;
+  // products in flight
+  Vec(Flight) flights;
+  uint64_t products; // that were issued
 };
 
 typedef struct MBar {
@@ -481,6 +493,8 @@ bool interp_cmp_words(uint8_t cmp, uint64_t a, uint64_t b, int size);
 const char *interp_buffer_name(const Agent *a, const char *p); // of the block memory at p
 bool interp_mem_range(World *w, Agent *a, const Ins *i, const char *p, size_t bytes, unsigned kind,
                       uint32_t lane);
+bool interp_product_reads(World *w, Agent *a, const Ins *i, const char *p, size_t bytes, uint32_t lane);
+void interp_product_wait(World *w, Agent *a, int64_t pending); // all but the youngest are complete
 
 // ---- distribution (interp_dist.c) ---------------------------------------------------------------------------------------------------------
 void interp_job_run(World *w, Job *j);

@@ -280,20 +280,21 @@ Step x_wgmma(World *w, Agent *a, const Ins *i) {
     memcpy(&pb, elem(a, o->at[an], first), 8);
     const size_t ab = (size_t)s.m * (size_t)s.k * ir_dtypes[s.info->a].bytes,
                  bb = (size_t)s.k * (size_t)s.n * ir_dtypes[s.info->b].bytes;
-    if (!s.a_regs && !interp_mem_range(w, a, i, pa, ab, ACC_READ, first)) continue;
-    if (!interp_mem_range(w, a, i, pb, bb, ACC_READ, first)) continue;
+    if (!s.a_regs && !interp_product_reads(w, a, i, pa, ab, first)) continue;
+    if (!interp_product_reads(w, a, i, pb, bb, first)) continue;
     Swizzled am = {0};
     if (!s.a_regs) am = swizzled(pa, s.info->a, s.m, s.k, ir_attr_i(i->op, ATTR_a_trans));
     const Swizzled bm = swizzled(pb, s.info->b, s.k, s.n, ir_attr_i(i->op, ATTR_b_trans));
     warp_product(w, a, i, &s, first, (uint32_t)(a->lane0 + first) / 32, &am, &bm);
   }
+  a->products++;
   return SWITCH;
 }
 
 Step x_wgmma_wait(World *w, Agent *a, const Ins *i) {
   const Operands *o = i->extra; // values, then results
   const uint32_t n = interp_count(a, i), values = i->op->nresults;
-  (void)w;
+  interp_product_wait(w, a, ir_attr_i(i->op, ATTR_pending));
   for (uint32_t v = 0; v < values; v++) {
     for (uint32_t k = 0; k < n; k++)
       memcpy(elem(a, o->at[values + v], k), elem(a, o->at[v], k), o->at[v].esize);

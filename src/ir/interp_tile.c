@@ -449,7 +449,7 @@ static const char *async_operand(World *w, Agent *a, const Ins *i, Ref r, uint32
   const size_t n = (size_t)ir_type_elems(t), es = ir_dtypes[t->dtype].bytes;
   if (t->kind == IR_TILE) return full(a, r, buf, n);
   const char *m = *(char **)interp_at(a, r);
-  if (!interp_mem_range(w, a, i, m, n * es, ACC_READ, 0)) return memset(buf, 0, n * es);
+  if (!interp_product_reads(w, a, i, m, n * es, 0)) return memset(buf, 0, n * es);
   if (!trans) return m;
   const size_t rows = (size_t)t->shape[0], cols = (size_t)t->shape[1];
   for (size_t y = 0; y < rows; y++)
@@ -469,13 +469,14 @@ Step x_dot_async(World *w, Agent *a, const Ins *i) {
   const char *pc = i->c.space ? full(a, i->c, sc, (size_t)(x->m * x->n)) : memset(sc, 0, nc);
   product(w, x, interp_at(a, i->r), pc, pa, pb);
   interp_pool_put(w, buf, all);
+  a->products++;
   return SWITCH;
 }
 
 Step x_dot_wait(World *w, Agent *a, const Ins *i) {
   const Operands *o = i->extra; // values, then results
   const uint32_t n = i->op->nresults;
-  (void)w;
+  interp_product_wait(w, a, ir_attr_i(i->op, ATTR_pending));
   for (uint32_t k = 0; k < n; k++) {
     const IrType *t = i->op->results[k].type;
     const size_t elems = (size_t)ir_type_elems(t);
