@@ -87,6 +87,7 @@ bool pass_producer_reaches(Producer *p, const IrOp *dot);
 IrOp *pass_last_product(const IrValue *v);
 // Where only products read v, in its block or in ops of that: the last of those ops; product: one that reads it. Else NULL.
 IrOp *pass_held_until(const IrValue *v, IrOp **product);
+bool pass_travels(const IrType *t); // a vector that a producer's copies can bring: stages of whole 128 bytes
 
 #define PASS_EACH_FUNC(p, f) for (IrFunc *f = (p)->m->funcs; f; f = f->next)
 #define PASS_EACH_OP(b, op) for (IrOp *op = (b)->first; op; op = op->next)

@@ -24,7 +24,7 @@ enum {
   MOST_FEEDS = 4
 };
 
-typedef struct Ring { // of products that read blocks of the same kinds
+typedef struct Ring { // of products that read blocks of the same kinds; not all of them have all its vectors
   uint32_t nfeeds;
   const IrType *block[MOST_FEEDS];
   IrValue *mem[MOST_FEEDS], *full, *empty;
@@ -37,14 +37,24 @@ typedef struct Reader { // a product that reads from a ring, in the program as i
   IrOp *
       last; // of a block that products of inner loops read, dot the first: its stage goes back behind this; else NULL
   uint32_t ring, nfeeds;
-  IrOp *feed[MOST_FEEDS]; // in the order of the text
+  IrOp *feed[MOST_FEEDS];     // in the order of the text
+  uint32_t place[MOST_FEEDS]; // of each among the ring's blocks
+  int64_t bytes;              // of them
   bool ends_with_feed;    // the last one comes behind the product
   bool late; // the product of a turn runs on in the next one: its stage is handed back a turn later
 } Reader;
 
+typedef struct Back { // a stage that goes back when a turn ends
+  uint32_t ring;
+  IrValue *stage;
+  Loc loc;
+} Back;
+
 typedef struct Side {
   Producer *p;
   bool consumer;
+  Back back[MOST_READERS];
+  uint32_t nback;
 } Side;
 
 typedef struct State { // of all rings: the stage that comes next, the parity of its phase
@@ -139,10 +149,13 @@ static const IrType *as_vector(const IrOp *load) {
   const IrType *t = (drops ? drops : load)->results[0].type;
   return t->rank == 1 ? t : NULL;
 }
+bool pass_travels(const IrType *t) {
+  return t->kind == IR_TILE && !ir_type_is_ptr(t) && t->rank == 1 && t->shape[0] <= 256 &&
+         t->shape[0] * ir_dtypes[t->dtype].bytes % 128 == 0;
+}
 static bool is_vector(Producer *p, const IrOp *load) {
   const IrType *t = load->kind == OP_desc_load ? as_vector(load) : NULL;
-  return t && t->shape[0] <= 256 && t->shape[0] * ir_dtypes[t->dtype].bytes % 16 == 0 &&
-         !not_made_by_host(p, ir_desc_source(ir_operand(load, 0)));
+  return t && pass_travels(t) && !not_made_by_host(p, ir_desc_source(ir_operand(load, 0)));
 }
 
 static bool is_feed(Producer *p, IrOp *load, IrOp *dot) {
@@ -216,6 +229,8 @@ static bool is_reachable(Producer *p,
   return true;
 }
 
+static int64_t block_bytes(const IrType *t) { return ir_type_elems(t) * ir_dtypes[t->dtype].bytes; }
+
 // Does a product of this block read from the ring already? Each has one of its own, or it would wait for the others' blocks.
 static bool is_taken(const Producer *p, uint32_t ring, const IrBlock *b) {
   for (uint32_t i = 0; i < p->nreaders; i++) {
@@ -223,13 +238,35 @@ static bool is_taken(const Producer *p, uint32_t ring, const IrBlock *b) {
   }
   return false;
 }
-static uint32_t ring_of(Producer *p, const Ring *r, const IrBlock *b) { // one that there is, if it fits
-  uint32_t i = 0;
-  while (i < p->nrings && (p->rings[i].nfeeds != r->nfeeds || p->rings[i].stages != r->stages ||
-                           is_taken(p, i, b) || memcmp(p->rings[i].block, r->block, sizeof r->block) != 0))
-    i++;
-  if (i == p->nrings) p->rings[p->nrings++] = *r;
-  return i;
+// Gives each block of the reader's a place in the ring; false: it has others.
+static bool take_places(Reader *x, const Ring *own, Ring *r) {
+  bool used[MOST_FEEDS] = {false};
+  for (uint32_t k = 0; k < x->nfeeds; k++) {
+    uint32_t i = 0;
+    while (i < r->nfeeds && (used[i] || r->block[i] != own->block[k])) i++;
+    if (i == r->nfeeds) {
+      if (own->block[k]->rank != 1 || i == MOST_FEEDS) return false;
+      r->block[r->nfeeds++] = own->block[k];
+      r->bytes += block_bytes(own->block[k]);
+    }
+    used[i] = true;
+    x->place[k] = i;
+  }
+  for (uint32_t i = 0; i < r->nfeeds; i++) {
+    if (!used[i] && r->block[i]->rank != 1) return false;
+  }
+  return true;
+}
+static uint32_t ring_of(Producer *p, Reader *x, const Ring *own) { // one that there is, if it fits
+  for (uint32_t i = 0; i < p->nrings; i++) {
+    Ring r = p->rings[i];
+    if (r.stages != own->stages || is_taken(p, i, x->dot->parent) || !take_places(x, own, &r)) continue;
+    p->rings[i] = r;
+    return i;
+  }
+  for (uint32_t k = 0; k < x->nfeeds; k++) x->place[k] = k;
+  p->rings[p->nrings] = *own;
+  return p->nrings++;
 }
 
 static IrOp *loop_around(const IrOp *op) {
@@ -253,8 +290,9 @@ static void add_feed(Producer *p, Reader *x, Ring *r, IrOp *load) {
   const IrType *vector = as_vector(load),
                *t = vector ? vector : pass_as_matrix(p->ctx, load->results[0].type);
   x->feed[x->nfeeds++] = load;
+  x->bytes += block_bytes(t);
   r->block[r->nfeeds++] = t;
-  r->bytes += ir_type_elems(t) * ir_dtypes[t->dtype].bytes;
+  r->bytes += block_bytes(t);
 }
 
 // A block that is loaded once for the products of loops behind it.
@@ -270,6 +308,11 @@ static void note_held(Producer *p, IrOp *load) {
   x.ring = p->nrings;
   p->rings[p->nrings++] = r;
   p->readers[p->nreaders++] = x;
+}
+
+static bool count_products(IrOp *op, void *user) {
+  *(int *)user += op->kind == OP_dot;
+  return true;
 }
 
 // A product whose blocks a producer may fetch. Behind the same loop's others: its ring is its own, so that it need not wait for theirs.
@@ -299,10 +342,10 @@ static void note_product(Producer *p, IrOp *dot) {
     return;
   }
   const IrUse *u = dot->results[0].uses;
-  int products = 0;
-  PASS_EACH_OP(dot->parent, op) products += op->kind == OP_dot;
+  int products = 0; // inner loops' too: their blocks may be of the same ring
+  ir_walk(dot->parent, count_products, &products);
   x.late = in_loop && products == 1 && u && !u->next && u->user == ir_terminator(dot->parent);
-  x.ring = ring_of(p, &r, dot->parent);
+  x.ring = ring_of(p, &x, &r);
   p->readers[p->nreaders++] = x;
 }
 
@@ -401,8 +444,8 @@ static void consume(Producer *p, IrOp *op, State *st) {
   IrBuilder b = ir_builder_before(op);
   b.loc = op->loc;
   if (k == 0) wait_for(p, &b, r->full, st->stage[x->ring], st->phase[x->ring]);
-  const IrType *t = r->block[k];
-  IrValue *v = pass_ring_stage(&b, r->mem[k], st->stage[x->ring]);
+  const IrType *t = r->block[x->place[k]];
+  IrValue *v = pass_ring_stage(&b, r->mem[x->place[k]], st->stage[x->ring]);
   IrOp *drops = dropping(op), *whole = drops ? drops : op;
   ir_replace_uses(ir_result(whole, 0), ir_result(ir_build(&b, OP_mem_load, 1, &v, 1, &t, 0), 0));
   if (x->last) {
@@ -424,10 +467,11 @@ static void produce(Producer *p, IrOp *op, State *st) {
   b.loc = op->loc;
   if (k == 0) {
     wait_for(p, &b, r->empty, stage, ir_binary(&b, OP_xor, st->phase[x->ring], k32(p, &b, 1)));
-    IrValue *ops[3] = {r->full, stage, k32(p, &b, r->bytes)};
+    IrValue *ops[3] = {r->full, stage, k32(p, &b, x->bytes)};
     ir_build(&b, OP_mbarrier_expect, 3, ops, 0, NULL, 0);
   }
-  IrValue *ops[4 + IR_MAX_RANK] = {ir_operand(op, 0), pass_ring_stage(&b, r->mem[k], stage), r->full, stage};
+  IrValue *ops[4 + IR_MAX_RANK] = {ir_operand(op, 0), pass_ring_stage(&b, r->mem[x->place[k]], stage), r->full,
+                                      stage};
   for (uint32_t i = 0; i < rank; i++) ops[4 + i] = ir_operand(op, 1 + i);
   IrOp *copy = ir_build(&b, OP_desc_load_async, 4 + rank, ops, 0, NULL, 0);
   if (ir_attr(op, ATTR_evict)) ir_set_attr_i(copy, ATTR_evict, ir_attr_i(op, ATTR_evict));
@@ -447,10 +491,13 @@ static void after_product(Side *s, const Reader *x, IrBuilder b, State *st, IrVa
     hand_back_if(p, &b, r, before);
   } else if (s->consumer && ir_attr_i(dot, ATTR_until_use)) {
     IrOp *user = pass_first_user(ir_result(dot, 0));
-    IrOp *end = ir_terminator(dot->parent);
-    IrBuilder used = user && user != end ? ir_builder_after(user) : ir_builder_before(end);
-    used.loc = dot->loc;
-    hand_back(&used, r, st->stage[x->ring]);
+    if (!user || user == ir_terminator(dot->parent)) {
+      s->back[s->nback++] = (Back){x->ring, st->stage[x->ring], dot->loc};
+    } else { // behind a vector that comes later, too
+      IrBuilder used = x->ends_with_feed && user != b.before && is_before(user, b.before) ? b : ir_builder_after(user);
+      used.loc = dot->loc;
+      hand_back(&used, r, st->stage[x->ring]);
+    }
   } else if (s->consumer) {
     hand_back(&b, r, st->stage[x->ring]);
   }
@@ -518,6 +565,7 @@ static void side_if(Side *s, IrOp *op, State *st) {
 }
 
 static void side_block(Side *s, IrBlock *b, State *st, IrValue *before) {
+  const uint32_t nback = s->nback;
   for (IrOp *op = b->first, *next; op; op = next) {
     IrOp *prev = op->prev; // what follows may go with op
     next = op->next;
@@ -538,6 +586,13 @@ static void side_block(Side *s, IrBlock *b, State *st, IrValue *before) {
       next = prev ? prev->next : b->first;
     }
   }
+  // Last of all, beside each other: products that run until the turn ends are waited for before the first (lay).
+  for (uint32_t i = nback; i < s->nback; i++) {
+    IrBuilder end = ir_builder_before(ir_terminator(b));
+    end.loc = s->back[i].loc;
+    hand_back(&end, &s->p->rings[s->back[i].ring], s->back[i].stage);
+  }
+  s->nback = nback;
 }
 
 static bool clear_mark(IrOp *op, void *user) {
@@ -611,7 +666,7 @@ static void divide(Producer *p) {
   b.loc = parts->loc;
   for (uint32_t i = 0; i < p->nrings; i++) make_ring(p, &b, &p->rings[i]);
   for (int k = 0; k < 2; k++) {
-    Side s = {p, k == 0};
+    Side s = {.p = p, .consumer = k == 0};
     State st;
     IrBlock *body = parts->regions[k];
     IrBuilder start = ir_builder_before(body->first);

@@ -487,11 +487,6 @@ static bool is_matrix(const IrType *t) { // with rows and columns that a copy ca
          t->shape[0] * bytes >= 32 && t->shape[1] * bytes >= 32;
 }
 
-static bool is_vector(const IrType *t) { // that a copy can have
-  const int64_t bytes = ir_type_elems(t) * ir_dtypes[t->dtype].bytes;
-  return t->kind == IR_TILE && !ir_type_is_ptr(t) && t->rank == 1 && bytes % 16 == 0 && t->shape[0] <= 256;
-}
-
 static bool reads_what_is_written(const Find *s, const IrOp *load) {
   const uint64_t own = pass_roots(s->r->roots, ir_operand(load, 0));
   return (own & (PASS_ROOT_UNKNOWN | PASS_ROOT_PEER)) || pass_roots_meet(own, s->written);
@@ -511,7 +506,7 @@ static bool can_raise(Find *s, IrOp *op, Block *b) {
   if (op->kind == OP_atomic_rmw ? !is_sum(op)
                                 : ir_attr_i(op, ATTR_order) != ORDER_weak || ir_attr_i(op, ATTR_volatile))
     return no(r, "it is volatile or orders others");
-  if (!is_matrix(t) && !(load && is_vector(t)))
+  if (!is_matrix(t) && !(load && pass_travels(t)))
     return no(r, "it is not a matrix with rows of 32 bytes or more");
   if (t->rank == 2 && load && mask && ir_operand(op, 2) && !is_zero(ir_operand(op, 2)))
     return no(r, "masked-off elements are not 0");
@@ -565,7 +560,7 @@ static void find_vectors(Find *s, IrOp *loop) {
   PASS_EACH_OP(loop->regions[0], op) {
     Wanted w = {.op = op, .group = -1 - (int)s->found.len};
     if (op->kind != OP_load || !pass_defined_in(ir_operand(op, 0), loop->regions[0]) ||
-        !is_vector(op->results[0].type) || !can_raise(s, op, &w.block))
+        !pass_travels(op->results[0].type) || !can_raise(s, op, &w.block))
       continue;
     vec_push(s->r->arena, &s->found, w);
   }
