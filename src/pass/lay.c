@@ -522,16 +522,20 @@ static void lay_dot(Lay *l, IrOp *op) {
 // ---- tiles of products to tensors -----------------------------------------------------------------------------------------------------
 typedef struct Meets { // does anything else in the function touch the tensor, or order memory?
   const PassRoots *roots;
+  IrOpKind kind; // of the op that asks: its like are in order, each warp's
   uint64_t own;
   bool yes;
 } Meets;
 static bool find_meeting(IrOp *op, void *user) {
   Meets *m = user;
   const IrEffects e = ir_op_effects(op);
-  if (op->nregions || op->kind == OP_desc_store || op->kind == OP_desc_rmw ||
-      op->kind == OP_desc_load_async || op->kind == OP_mbarrier_wait || op->kind == OP_mbarrier_arrive ||
-      op->kind == OP_mbarrier_expect)
+  if (op->nregions || op->kind == m->kind || op->kind == OP_desc_load_async ||
+      op->kind == OP_mbarrier_wait || op->kind == OP_mbarrier_arrive || op->kind == OP_mbarrier_expect)
     return true;
+  if (op->kind == OP_desc_store || op->kind == OP_desc_rmw) { // a sum does not wait for what is stored
+    m->yes |= pass_roots_meet(m->own, pass_roots_written(m->roots, op));
+    return !m->yes;
+  }
   m->yes |= e.order != 0 || ((e.reads | e.writes) & (unsigned)(RES_SYMM | RES_SIGNAL)) != 0;
   if (!((e.reads | e.writes) & RES_GLOBAL)) return !m->yes;
   const IrValue *p = ir_operand(op, 0);
@@ -560,8 +564,7 @@ static bool stored_in_strips(void *user, IrOp *op) {
   if (op->kind == OP_desc_rmw ? !sum : bytes != 2) return false;
   if (t->shape[1] / warps[1] * bytes < 128) return false;
   PassRoots *roots = pass_roots_run(l->f, l->arena);
-  Meets m = {roots, d->def ? pass_roots(roots, ir_operand(d->def, 0)) : PASS_ROOT_UNKNOWN, false};
-  if (!d->def) m.own = pass_roots(roots, d);
+  Meets m = {roots, op->kind, pass_roots(roots, d->def ? ir_operand(d->def, 0) : d), false};
   ir_walk(l->f->body, find_meeting, &m);
   if (m.yes)
     why = "the kernel accesses or orders memory that it may meet";

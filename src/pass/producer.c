@@ -143,6 +143,10 @@ static const char *not_made_by_host(Producer *p, IrValue *d) {
              : "its base, strides or last size are not known to be multiples of 16 bytes";
 }
 
+static bool may_be_written(const Producer *p, const IrOp *load) {
+  return pass_roots_meet(pass_roots(p->roots, ir_operand(load, 0)), p->written);
+}
+
 // A vector that comes with the blocks of a product before it; its leading axes are dropped.
 static const IrType *as_vector(const IrOp *load) {
   const IrOp *drops = dropping(load);
@@ -155,7 +159,8 @@ bool pass_travels(const IrType *t) {
 }
 static bool is_vector(Producer *p, const IrOp *load) {
   const IrType *t = load->kind == OP_desc_load ? as_vector(load) : NULL;
-  return t && pass_travels(t) && !not_made_by_host(p, ir_desc_source(ir_operand(load, 0)));
+  return t && pass_travels(t) && !may_be_written(p, load) &&
+         !not_made_by_host(p, ir_desc_source(ir_operand(load, 0)));
 }
 
 static bool is_feed(Producer *p, IrOp *load, IrOp *dot) {
@@ -169,6 +174,8 @@ static bool is_feed(Producer *p, IrOp *load, IrOp *dot) {
     why = "it is not a matrix";
   else if (t->shape[1] * ir_dtypes[t->dtype].bytes < 32 || t->shape[0] < 8)
     why = "its rows are shorter than 32 bytes";
+  else if (may_be_written(p, load))
+    why = "the kernel may write the memory that it reads";
   else
     why = not_made_by_host(p, ir_desc_source(ir_operand(load, 0)));
   if (why) pass_remark(p->pass, load->loc, "this block is not fetched by a producer warp: %s", why);
