@@ -84,7 +84,9 @@ static const IrUse *only_use(const IrValue *v, const IrBlock *in) {
 // The op between a block and its product that drops the leading axes; NULL: none.
 static IrOp *dropping(const IrOp *load) {
   const IrUse *u = only_use(&load->results[0], load->parent);
-  return u && u->user->kind == OP_reshape && load->results[0].type->rank > 2 ? u->user : NULL;
+  const int rank = load->results[0].type->rank;
+  return u && u->user->kind == OP_reshape && (rank > 2 || u->user->results[0].type->rank < rank) ? u->user
+                                                                                                 : NULL;
 }
 
 static bool is_before(const IrOp *a, const IrOp *b) { // of one block, or b itself
@@ -150,8 +152,8 @@ static bool may_be_written(const Producer *p, const IrOp *load) {
 // A vector that comes with the blocks of a product before it; its leading axes are dropped.
 static const IrType *as_vector(const IrOp *load) {
   const IrOp *drops = dropping(load);
-  const IrType *t = (drops ? drops : load)->results[0].type;
-  return t->rank == 1 ? t : NULL;
+  const IrType *t = (drops ? drops : load)->results[0].type, *block = load->results[0].type;
+  return t->rank == 1 && t->shape[0] == block->shape[block->rank - 1] ? t : NULL;
 }
 bool pass_travels(const IrType *t) {
   return t->kind == IR_TILE && !ir_type_is_ptr(t) && t->rank == 1 && t->shape[0] <= 256 &&
