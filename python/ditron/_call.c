@@ -33,8 +33,7 @@ static bool take_stream(PyObject *o, Options *out) {
 
 // Launch options of Triton's that change nothing here: hints for other machines or compilers.
 static bool is_hint(PyObject *name) {
-  static const char *const hints[] = {"maxnreg",
-                                      "enable_fp_fusion",
+  static const char *const hints[] = {"enable_fp_fusion",
                                       "launch_cooperative_grid",
                                       "launch_pdl",
                                       "waves_per_eu",
@@ -60,6 +59,8 @@ static int take_option(const State *s, PyObject *name, PyObject *value, Options 
     return take_long(value, "num_warps", 1, 32, &o->num_warps) ? 1 : -1;
   if (name == s->s_num_stages || PyUnicode_CompareWithASCIIString(name, "num_stages") == 0)
     return take_long(value, "num_stages", 0, 16, &o->num_stages) ? 1 : -1;
+  if (PyUnicode_CompareWithASCIIString(name, "maxnreg") == 0)
+    return take_long(value, "maxnreg", 24, 255, &o->max_registers) ? 1 : -1;
   if (PyUnicode_CompareWithASCIIString(name, "num_ctas") == 0) {
     long one = 1;
     return take_long(value, "num_ctas", 1, 1, &one) ? 1 : -1;
@@ -255,7 +256,8 @@ bool call_take(const Kernel *k, Call *c) {
   }
   if (c->device < 0) c->device = 0;
   const Options *o = &c->options;
-  const char options[4] = {(char)c->device, (char)o->num_warps, (char)o->num_stages, o->debug};
+  const char options[5] = {(char)c->device, (char)o->num_warps, (char)o->num_stages, (char)o->max_registers,
+                           o->debug};
   put(c, options, sizeof options);
   return true;
 }

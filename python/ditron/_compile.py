@@ -9,12 +9,12 @@ import time
 
 from . import _ditron, _settings, _values
 
-VERSION = 1
+VERSION = 2
 IDLE_SECONDS = 120
 PROGRAM = os.path.join(os.path.dirname(os.path.realpath(__file__)), "_native", "bin", "ditron")
 
 
-def request(path, source, kernel, target, num_warps, num_stages, asserts, search, bound, args, first_only=False):
+def request(path, source, kernel, target, num_warps, num_stages, max_registers, asserts, search, bound, args, first_only=False):
     """The bytes of dt_compile_request. bound, args: name -> value in bytes."""
     text = _values.text
 
@@ -23,7 +23,8 @@ def request(path, source, kernel, target, num_warps, num_stages, asserts, search
 
     return b"".join([
         bytes([VERSION]), text(path), bytes([source is not None]), text(source or ""), text(kernel), text(target),
-        struct.pack("<iiB", num_warps, num_stages, (0 if asserts else 4) | (8 if first_only else 0)), struct.pack("<I", len(search)),
+        struct.pack("<iiiB", num_warps, num_stages, max_registers, (0 if asserts else 4) | (8 if first_only else 0)),
+        struct.pack("<I", len(search)),
         *map(text, search), named(bound), named(args)])
 
 

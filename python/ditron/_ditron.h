@@ -162,7 +162,7 @@ typedef struct Kernel {
 } Kernel;
 
 typedef struct Options {
-  long num_warps, num_stages;
+  long num_warps, num_stages, max_registers; // 0: the compiler's, no limit
   bool debug, has_stream;
   void *stream;
 } Options;

@@ -116,16 +116,19 @@ static bool map_args(const Kernel *k, Entry *e) {
 }
 
 // ---- compiling -----------------------------------------------------------------------------------------------------------
-// Calls self._compile(device, values, num_warps, num_stages, debug, first_only), which gives a Loaded.
+// Calls self._compile(device, values, num_warps, num_stages, max_registers, debug, first_only), which gives a Loaded.
 static Loaded *compile(Kernel *k, const Call *c, PyObject *values, bool whole) {
   PyObject *device = PyLong_FromLong(c->device), *warps = PyLong_FromLong(c->options.num_warps),
-           *stages = PyLong_FromLong(c->options.num_stages), *r = NULL;
-  if (device && warps && stages)
+           *stages = PyLong_FromLong(c->options.num_stages),
+           *registers = PyLong_FromLong(c->options.max_registers), *r = NULL;
+  if (device && warps && stages && registers)
     r = PyObject_CallMethodObjArgs((PyObject *)k, k->state->s_compile, device, values, warps, stages,
-                                   c->options.debug ? Py_True : Py_False, whole ? Py_False : Py_True, NULL);
+                                   registers, c->options.debug ? Py_True : Py_False,
+                                   whole ? Py_False : Py_True, NULL);
   Py_XDECREF(device);
   Py_XDECREF(warps);
   Py_XDECREF(stages);
+  Py_XDECREF(registers);
   if (r && (PyObject *)Py_TYPE(r) != k->state->loaded_type) {
     PyErr_SetString(PyExc_TypeError, "_compile() returned no loaded kernel");
     Py_CLEAR(r);

@@ -82,7 +82,7 @@ class JITFunction(_ditron.Kernel):
     def src(self):
         return _source.text_of(self.fn)
 
-    def _compile(self, device, values, num_warps, num_stages, debug, first_only):
+    def _compile(self, device, values, num_warps, num_stages, max_registers, debug, first_only):
         """For the native part: the kernel for such values, loaded. values: bytes, or constants that are objects. first_only: only the
         variant that most launches take."""
         source = self.source()
@@ -94,8 +94,8 @@ class JITFunction(_ditron.Kernel):
                     raise TypeError(f"{self.__name__}: argument '{name}': {value!r} is no constant that kernels know")
                 value = constant
             args[name] = value
-        request = _compile.request(source.path, source.text, source.kernel, _ditron.target(device), num_warps, num_stages, debug,
-                                   source.search, source.bound, args, first_only)
+        request = _compile.request(source.path, source.text, source.kernel, _ditron.target(device), num_warps, num_stages,
+                                   max_registers, debug, source.search, source.bound, args, first_only)
         found = LOADED.get((device, request))
         if found is None:
             found = LOADED[device, request] = _ditron.load(_compile.image_of(request), device)

@@ -2,7 +2,7 @@
 // All numbers are little-endian; a text is its length in 4 bytes and then its bytes.
 //
 //   request  u8 version | text path | u8 has a source | text source | text kernel | text target | i32 warps | i32 stages
-//            u8 flags: 1 explain, 2 no specialisation, 4 no assertions, 8 only the first variant
+//            i32 registers | u8 flags: 1 explain, 2 no specialisation, 4 no assertions, 8 only the first variant
 //            u32 n, text...                       folders of imported modules
 //            u32 n, (text name | value)...        globals
 //            u32 n, (text name | value)...        arguments
@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-enum { VERSION = 1, EXPLAIN = 1, NO_SPECIALISE = 2, NO_ASSERTS = 4, FIRST_ONLY = 8, MOST_ITEMS = 4096 };
+enum { VERSION = 2, EXPLAIN = 1, NO_SPECIALISE = 2, NO_ASSERTS = 4, FIRST_ONLY = 8, MOST_ITEMS = 4096 };
 
 typedef struct Cursor {
   const char *p, *end;
@@ -125,11 +125,13 @@ static bool read_request(Cursor *c, Request *r) {
   if (!has_source) r->source = NULL;
   r->kernel = take_text(c, NULL);
   r->o = (dt_compile_options){.size = sizeof r->o, .target = take_text(c, NULL)};
-  int32_t warps, stages;
+  int32_t warps, stages, registers;
   take(c, &warps, sizeof warps);
   take(c, &stages, sizeof stages);
+  take(c, &registers, sizeof registers);
   r->o.num_warps = warps;
   r->o.num_stages = stages;
+  r->o.max_registers = registers;
   const uint8_t flags = take_byte(c);
   r->o.explain = flags & EXPLAIN;
   r->o.no_specialise = flags & NO_SPECIALISE;

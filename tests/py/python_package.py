@@ -101,6 +101,10 @@ def keywords():
     assert (out == 2).all()
     assert (launched.name, launched.num_warps, launched.device) == ("add", 8, "cpu")
     assert add[(1,)](x, x, out, 100, 128).num_warps == 4
+    limited = add[(1,)](x, x, out, 100, 128, maxnreg=64)  # another kernel: a CPU has no such limit, but the key does not know
+    assert limited is not add[(1,)](x, x, out, 100, 128) and limited is add[(1,)](x, x, out, 100, 128, maxnreg=64)
+    for wrong in (23, 256, -1):
+        raises(ValueError, f"maxnreg is {wrong}; it must be from 24 to 255", add[(1,)], x, x, out, 100, 128, maxnreg=wrong)
 
 
 def dtypes():

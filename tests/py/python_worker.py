@@ -28,7 +28,7 @@ def valid(text=TEXT, **changed):
     args = {"x_ptr": i64.pack(_values.PTR, _values.CODE["f32"], 16), "n": i64.pack(_values.INTEGER, _values.CODE["i32"], 32),
             "d": struct.pack("<BBBqqiqqi", _values.DESCRIPTOR, _values.CODE["f16"], 2, 16, 16, 16, 16, 1, 32),
             "BLOCK": _values.constant(16, None), "T": _values.constant(None, None), "NAME": _values.constant("text", None), **changed}
-    return _compile.request("k.py", text, "k", "host", 4, 2, False, ["/nowhere"], {"LATER": _values.constant(2.5, None)}, args)
+    return _compile.request("k.py", text, "k", "host", 4, 2, 128, False, ["/nowhere"], {"LATER": _values.constant(2.5, None)}, args)
 
 
 def exchange(worker, request):

@@ -162,6 +162,11 @@ static void test_compiling(void **state) {
   FAILS(compile(&f, good, 4, &o, &im), DT_INVALID, "num_warps is 3");
   o = (dt_compile_options){.size = sizeof o, .num_stages = -1};
   FAILS(compile(&f, good, 4, &o, &im), DT_INVALID, "num_stages is -1");
+  static const int limits[] = {-1, 1, 23, 256};
+  for (int i = 0; i < 4; i++) {
+    o = (dt_compile_options){.size = sizeof o, .max_registers = limits[i]};
+    FAILS(compile(&f, good, 4, &o, &im), DT_INVALID, "a thread has from 24 to 255, or 0 for no limit");
+  }
   const dt_named pointer_global[] = {{"N", dt_ptr(DT_F32, x)}};
   o = (dt_compile_options){.size = sizeof o, .globals = pointer_global, .nglobals = 1};
   FAILS(compile(&f, good, 4, &o, &im), DT_INVALID, "global 'N'");

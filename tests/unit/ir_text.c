@@ -452,6 +452,26 @@ static void test_every_prefix(void **state) {
   arena_free(&a);
 }
 
+// What a module says of itself is read back, whatever of it is there.
+static void test_module(void **state) {
+  (void)state;
+  static const char *const heads[] = {"", " extra=1", " registers=128", " extra=4 registers=24"};
+  for (int i = 0; i < 4; i++) {
+    Arena a;
+    TEST_ARENA(a);
+    Diags d;
+    diags_init(&d, &a);
+    const char *text = arena_printf(
+        &a, "module stage=tile warps=8 stages=3 lanes=32%s\n\nkernel @k() {\n  return\n}\n", heads[i]);
+    const IrModule *m = read_text(&a, &d, text), *copy = ir_module_clone(m, &a);
+    assert_int_equal(m->max_registers, i == 2 ? 128 : i == 3 ? 24 : 0);
+    assert_int_equal(m->extra_warps, i == 1 ? 1 : i == 3 ? 4 : 0);
+    assert_string_equal(ir_print(m, &a), text);
+    assert_string_equal(ir_print(copy, &a), text);
+    arena_free(&a);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_narrow_constants),
@@ -465,6 +485,7 @@ int main(void) {
       cmocka_unit_test(test_errors),
       cmocka_unit_test(test_depth_and_size),
       cmocka_unit_test(test_every_prefix),
+      cmocka_unit_test(test_module),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

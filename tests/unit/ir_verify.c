@@ -671,18 +671,27 @@ static void test_strips(void **state) {
       " %plain = mem_alloc : memdesc<8*16x64xf16, shared>\n"
       " %few = mem_alloc : memdesc<2*16x64xf16, shared, reg(1 2 4 8 16 32 72 144 288 512) lane() warp()>\n"
       " %wide = mem_alloc : memdesc<8*16x32xf16, shared, reg(1 2 4 8 16 40 80 128 256) lane() warp()>\n"
-      " %mf = mem_alloc : memdesc<8*16x64xf32, shared, reg(1 2 4 8 16 36 72 144 256 512) lane() warp()>\n";
+      " %mf = mem_alloc : memdesc<8*16x64xf32, shared, reg(1 2 4 8 16 36 72 144 256 512) lane() warp()>\n"
+      " %mw = mem_alloc : memdesc<8*16x32xf32, shared, reg(1 2 4 8 16 36 72 144 256) lane() warp()>\n"
+      " %pb = bitcast %p : ptr<i8>\n %db = make_desc %pb, %i, %i, %l, %l : desc<16x128xi8>\n"
+      " %mb = mem_alloc : memdesc<8*16x128xi8, shared, reg(1 2 4 8 16 32 64 144 288 576 1024) lane() warp()>\n";
 #define T16 "%t, %t, %t, %t, %t, %t, %t, %t, %t, %t, %t, %t, %t, %t, %t, %t"
-#define NOT_SWIZZLED "the buffer is not two swizzled stages of 16 x 64 elements for each warp"
+#define NOT_OF "the tensor is not of 16-bit or 32-bit elements"
+#define NOT_SWIZZLED "the buffer is not two swizzled stages of 16 rows of 128 bytes for each warp"
   static const Case cases[] = {
       {"strip_store %d, %m, %t, %t, " T16 " {strip=1}  strips_end", NULL},
       {"strip_store %d3, %m, %t, %t, %t, " T16 " {strip=0}", NULL},
       {"strip_store %d, %plain, %t, %t, " T16 " {strip=0}", NOT_SWIZZLED},
       {"strip_store %d, %few, %t, %t, " T16 " {strip=0}", NOT_SWIZZLED},
       {"strip_store %d, %wide, %t, %t, " T16 " {strip=0}", NOT_SWIZZLED},
-      {"strip_store %d1, %m, %t, " T16 " {strip=0}", "the tensor is not of 16-bit elements"},
-      {"strip_store %df, %m, %t, %t, " T16 " {strip=0}", "the tensor is not of 16-bit elements"},
-      {"strip_store %df, %mf, %t, %t, " T16 " {strip=0}", "the tensor is not of 16-bit elements"},
+      {"strip_store %d, %m, %t, %t, " T16 " {strip=0, rmw=fadd}", NULL},
+      {"strip_store %df, %mw, %t, %t, " T16 " {strip=3, rmw=fadd}", NULL},
+      {"strip_store %df, %mw, %t, %t, " T16 " {strip=0}", NULL},
+      {"strip_store %d1, %m, %t, " T16 " {strip=0}", NOT_OF},
+      {"strip_store %df, %m, %t, %t, " T16 " {strip=0}", NOT_OF},
+      {"strip_store %d, %mw, %t, %t, " T16 " {strip=0}", NOT_OF},
+      {"strip_store %db, %mb, %t, %t, " T16 " {strip=0}", NOT_OF},
+      {"strip_store %df, %mf, %t, %t, " T16 " {strip=0, rmw=fadd}", NOT_SWIZZLED},
       {"strip_store %d, %m, %t, " T16 " {strip=0}", "a strip is 16 registers"},
       {"strip_store %d3, %m, %t, %t, " T16 " {strip=0}", "a strip is 16 registers"},
       {"strip_store %d, %m, %i, %t, " T16 " {strip=0}", "is done by a warp and takes thread-level values"},
@@ -693,6 +702,7 @@ static void test_strips(void **state) {
   CHECK_CASES("lowered", values, cases);
 #undef T16
 #undef NOT_SWIZZLED
+#undef NOT_OF
 }
 
 static void test_async(void **state) {

@@ -134,6 +134,53 @@ static void test_strips(void **state) {
   gpu_free(&g);
 }
 
+static const char sums[] =
+    "module stage=lowered warps=4 stages=1 lanes=32 registers=128\n"
+    "kernel @k(%d: desc<64x64xf32>, %e: desc<64x128xbf16>) {\n  %t = tid : thread i32\n"
+    "  %m = mem_alloc {offset=0} : memdesc<8*16x32xf32, shared, reg(1 2 4 8 16 36 72 144 256) lane() warp()>\n"
+    "  %n = mem_alloc {offset=16384} : memdesc<8*16x64xbf16, shared, reg(1 2 4 8 16 32 72 144 288 512) lane() warp()>\n"
+    "  strip_store %d, %m, %t, %t, " T16 " {strip=0, rmw=fadd}\n  strip_store %d, %m, %t, %t, " T16
+    " {strip=1, rmw=fadd}\n"
+    "  strip_store %e, %n, %t, %t, " T16 " {strip=0, rmw=fadd}\n"
+    "  strips_end\n  return\n}\n";
+
+static void test_sums(void **state) {
+  (void)state;
+  Gpu g;
+  gpu_make(&g, "sm_90a", sums);
+  assert_int_equal(count(g.ptx, "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group"), 3);
+  assert_int_equal(count(g.ptx, "st.shared.v2.b32"), 2 * 8); // words: two of a row a lane, in two rows of each 8 columns
+  assert_int_equal(count(g.ptx, "stmatrix.sync.aligned.m8n8.x4.shared.b16"), 4);
+  assert_int_equal(count(g.ptx, "cp.async.bulk.wait_group 0;"), 0); // sums come in any order
+  assert_int_equal(count(g.ptx, "cp.async.bulk.wait_group.read 0;"), 3);
+  gpu_has(&g, ".maxnreg 128");
+  const ImageVariant *v = g.image->kernels[0].variants;
+  assert_int_equal(v->nmaps, 2);
+  for (uint32_t i = 0; i < 2; i++) {
+    const ImageMap *m = &v->maps[i];
+    assert_true(m->writes && m->swizzle == 128 && m->dtype == (i ? IMAGE_BF16 : IMAGE_F32));
+    assert_int_equal(m->box[1], i ? 64 : 32);
+    assert_int_equal(m->box[0], 16);
+  }
+  gpu_free(&g);
+}
+
+// ---- barriers ------------------------------------------------------------------------------------------------------------------------
+static void test_barriers(void **state) { // all of a run are made by one thread, behind which all meet once
+  (void)state;
+  Gpu g;
+  gpu_make(&g, "sm_90a",
+           "module stage=lowered warps=4 stages=1 lanes=32\nkernel @k() {\n"
+           "  %a = mbarrier_alloc {count=1} : mbarrier<2>\n  %m = mem_alloc {offset=0} : memdesc<64xf32, shared>\n"
+           "  %b = mbarrier_alloc {count=4} : mbarrier<3>\n  %z = const {value=0} : i32\n"
+           "  %c = mbarrier_alloc {count=1} : mbarrier<1>\n  mbarrier_arrive %a, %z\n"
+           "  %d = mbarrier_alloc {count=1} : mbarrier<1>\n  mbarrier_arrive %d, %z\n  return\n}\n");
+  assert_int_equal(count(g.ptx, "mbarrier.init.shared.b64"), 2 + 3 + 1 + 1);
+  assert_int_equal(count(g.ptx, "fence.mbarrier_init.release.cluster"), 2);
+  assert_int_equal(count(g.ptx, "fence.proxy.async.shared::cta"), 2);
+  gpu_free(&g);
+}
+
 // ---- kernels that start early ----------------------------------------------------------------------------------------------------------
 static const char *parts(Arena *a, int warps, int extra, const char *regs) {
   return arena_printf(
@@ -177,6 +224,7 @@ static void test_early(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_products), cmocka_unit_test(test_strips),
+                                     cmocka_unit_test(test_sums),     cmocka_unit_test(test_barriers),
                                      cmocka_unit_test(test_early)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
