@@ -33,20 +33,12 @@ static bool take_stream(PyObject *o, Options *out) {
 
 // Launch options of Triton's that change nothing here: hints for other machines or compilers.
 static bool is_hint(PyObject *name) {
-  static const char *const hints[] = {"enable_fp_fusion",
-                                      "launch_cooperative_grid",
-                                      "launch_pdl",
-                                      "waves_per_eu",
-                                      "matrix_instr_nonkdim",
-                                      "kpack",
-                                      "sanitize_overflow",
-                                      "allow_fp8e4nv",
-                                      "ir_override",
-                                      "instrumentation_mode",
-                                      "num_buffers_warp_spec",
-                                      "num_consumer_groups",
-                                      "reg_dec_producer",
-                                      "reg_inc_consumer"};
+  static const char *const hints[] = {
+      "enable_fp_fusion",     "launch_cooperative_grid", "launch_pdl",
+      "waves_per_eu",         "matrix_instr_nonkdim",    "kpack",
+      "sanitize_overflow",    "allow_fp8e4nv",           "ir_override",
+      "instrumentation_mode", "num_buffers_warp_spec",   "num_consumer_groups",
+      "reg_dec_producer",     "reg_inc_consumer"};
   for (size_t i = 0; i < sizeof hints / sizeof hints[0]; i++) {
     if (PyUnicode_CompareWithASCIIString(name, hints[i]) == 0) return true;
   }

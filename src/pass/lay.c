@@ -529,8 +529,8 @@ typedef struct Meets { // does anything else in the function touch the tensor, o
 static bool find_meeting(IrOp *op, void *user) {
   Meets *m = user;
   const IrEffects e = ir_op_effects(op);
-  if (op->nregions || op->kind == m->kind || op->kind == OP_desc_load_async ||
-      op->kind == OP_mbarrier_wait || op->kind == OP_mbarrier_arrive || op->kind == OP_mbarrier_expect)
+  if (op->nregions || op->kind == m->kind || op->kind == OP_desc_load_async || op->kind == OP_mbarrier_wait ||
+      op->kind == OP_mbarrier_arrive || op->kind == OP_mbarrier_expect)
     return true;
   if (op->kind == OP_desc_store || op->kind == OP_desc_rmw) { // a sum does not wait for what is stored
     m->yes |= pass_roots_meet(m->own, pass_roots_written(m->roots, op));

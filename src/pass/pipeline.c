@@ -31,7 +31,8 @@
 static const char *const orders[] = {
     [PASS_INTERP] = TILE "," FACTS,
     [PASS_CPU] = TILE ",contract,dce," FACTS ",place,fold,cse,licm,dce,prefetch,outline,dce",
-    [PASS_LAID] = TILE ",contract,dce," FACTS ",raise,cse,dce,behind,cse,dce,early,producer,cse,dce,lay,cse,dce",
+    [PASS_LAID] =
+        TILE ",contract,dce," FACTS ",raise,cse,dce,behind,cse,dce,early,producer,cse,dce,lay,cse,dce",
     [PASS_GPU] = TILE
     ",contract,dce," FACTS
     ",raise,cse,dce,behind,cse,dce,early,producer,cse,dce,lay,cse,dce,pipe,cse,dce,fetch,cse,dce,low,cse,licm,dce,alloc,sync",

@@ -40,7 +40,7 @@ typedef struct Reader { // a product that reads from a ring, in the program as i
   IrOp *feed[MOST_FEEDS];     // in the order of the text
   uint32_t place[MOST_FEEDS]; // of each among the ring's blocks
   int64_t bytes;              // of them
-  bool ends_with_feed;    // the last one comes behind the product
+  bool ends_with_feed;        // the last one comes behind the product
   bool late; // the product of a turn runs on in the next one: its stage is handed back a turn later
 } Reader;
 
@@ -479,8 +479,8 @@ static void produce(Producer *p, IrOp *op, State *st) {
     IrValue *ops[3] = {r->full, stage, k32(p, &b, x->bytes)};
     ir_build(&b, OP_mbarrier_expect, 3, ops, 0, NULL, 0);
   }
-  IrValue *ops[4 + IR_MAX_RANK] = {ir_operand(op, 0), pass_ring_stage(&b, r->mem[x->place[k]], stage), r->full,
-                                      stage};
+  IrValue *ops[4 + IR_MAX_RANK] = {ir_operand(op, 0), pass_ring_stage(&b, r->mem[x->place[k]], stage),
+                                   r->full, stage};
   for (uint32_t i = 0; i < rank; i++) ops[4 + i] = ir_operand(op, 1 + i);
   IrOp *copy = ir_build(&b, OP_desc_load_async, 4 + rank, ops, 0, NULL, 0);
   if (ir_attr(op, ATTR_evict)) ir_set_attr_i(copy, ATTR_evict, ir_attr_i(op, ATTR_evict));
@@ -503,7 +503,8 @@ static void after_product(Side *s, const Reader *x, IrBuilder b, State *st, IrVa
     if (!user || user == ir_terminator(dot->parent)) {
       s->back[s->nback++] = (Back){x->ring, st->stage[x->ring], dot->loc};
     } else { // behind a vector that comes later, too
-      IrBuilder used = x->ends_with_feed && user != b.before && is_before(user, b.before) ? b : ir_builder_after(user);
+      IrBuilder used =
+          x->ends_with_feed && user != b.before && is_before(user, b.before) ? b : ir_builder_after(user);
       used.loc = dot->loc;
       hand_back(&used, r, st->stage[x->ring]);
     }

@@ -149,7 +149,8 @@ static void test_sums(void **state) {
   Gpu g;
   gpu_make(&g, "sm_90a", sums);
   assert_int_equal(count(g.ptx, "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group"), 3);
-  assert_int_equal(count(g.ptx, "st.shared.v2.b32"), 2 * 8); // words: two of a row a lane, in two rows of each 8 columns
+  assert_int_equal(count(g.ptx, "st.shared.v2.b32"),
+                   2 * 8); // words: two of a row a lane, in two rows of each 8 columns
   assert_int_equal(count(g.ptx, "stmatrix.sync.aligned.m8n8.x4.shared.b16"), 4);
   assert_int_equal(count(g.ptx, "cp.async.bulk.wait_group 0;"), 0); // sums come in any order
   assert_int_equal(count(g.ptx, "cp.async.bulk.wait_group.read 0;"), 3);
@@ -169,12 +170,13 @@ static void test_sums(void **state) {
 static void test_barriers(void **state) { // all of a run are made by one thread, behind which all meet once
   (void)state;
   Gpu g;
-  gpu_make(&g, "sm_90a",
-           "module stage=lowered warps=4 stages=1 lanes=32\nkernel @k() {\n"
-           "  %a = mbarrier_alloc {count=1} : mbarrier<2>\n  %m = mem_alloc {offset=0} : memdesc<64xf32, shared>\n"
-           "  %b = mbarrier_alloc {count=4} : mbarrier<3>\n  %z = const {value=0} : i32\n"
-           "  %c = mbarrier_alloc {count=1} : mbarrier<1>\n  mbarrier_arrive %a, %z\n"
-           "  %d = mbarrier_alloc {count=1} : mbarrier<1>\n  mbarrier_arrive %d, %z\n  return\n}\n");
+  gpu_make(
+      &g, "sm_90a",
+      "module stage=lowered warps=4 stages=1 lanes=32\nkernel @k() {\n"
+      "  %a = mbarrier_alloc {count=1} : mbarrier<2>\n  %m = mem_alloc {offset=0} : memdesc<64xf32, shared>\n"
+      "  %b = mbarrier_alloc {count=4} : mbarrier<3>\n  %z = const {value=0} : i32\n"
+      "  %c = mbarrier_alloc {count=1} : mbarrier<1>\n  mbarrier_arrive %a, %z\n"
+      "  %d = mbarrier_alloc {count=1} : mbarrier<1>\n  mbarrier_arrive %d, %z\n  return\n}\n");
   assert_int_equal(count(g.ptx, "mbarrier.init.shared.b64"), 2 + 3 + 1 + 1);
   assert_int_equal(count(g.ptx, "fence.mbarrier_init.release.cluster"), 2);
   assert_int_equal(count(g.ptx, "fence.proxy.async.shared::cta"), 2);
@@ -224,7 +226,7 @@ static void test_early(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_products), cmocka_unit_test(test_strips),
-                                     cmocka_unit_test(test_sums),     cmocka_unit_test(test_barriers),
+                                     cmocka_unit_test(test_sums), cmocka_unit_test(test_barriers),
                                      cmocka_unit_test(test_early)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
