@@ -299,6 +299,173 @@ static Kernel chain_kernel(Text *t) {
   return k;
 }
 
+// A vector of n numbers at `at`, of a tensor of `size`; beyond it 0, or 1 where it comes through pointers.
+static int put_vector(Text *t, const char *name, int n, int size, bool desc, const char *at,
+                      const char *indent) {
+  const int k = t->next++;
+  if (desc) {
+    put(t, "%s%%v%d = desc_load %%%s, %%%s : tile<%dxf32>\n", indent, k, name, at, n);
+    return k;
+  }
+  put(t, "%s%%r%d = arange {start=0, end=%d} : tile<%dxi32>\n", indent, k, n, n);
+  put(t, "%s%%rs%d = splat %%%s : tile<%dxi32>\n%s%%ra%d = add %%r%d, %%rs%d : tile<%dxi32>\n", indent, k, at,
+      n, indent, k, k, k, n);
+  put(t, "%s%%rl%d = const {value=%d} : tile<%dxi32>\n", indent, k, size, n);
+  put(t, "%s%%m%d = cmp %%ra%d, %%rl%d {cmp=slt} : tile<%dxi1>\n", indent, k, k, k, n);
+  put(t, "%s%%o%d = const {value=%s} : tile<%dxf32>\n", indent, k, chance(t, 50) ? "1.0" : "0.0", n);
+  put(t, "%s%%ps%d = splat %%p_%s : tile<%dxptr<f32>>\n", indent, k, name, n);
+  put(t, "%s%%pa%d = ptr_add %%ps%d, %%ra%d : tile<%dxptr<f32>>\n", indent, k, k, k, n);
+  put(t, "%s%%v%d = load %%pa%d, %%m%d, %%o%d : tile<%dxf32>\n", indent, k, k, k, k, n);
+  return k;
+}
+
+// Adds a value to a block of a tensor; the sums come in any order.
+static void put_sum(Text *t, const Block *b, const char *value, const char *row, const char *col,
+                    const char *indent) {
+  if (b->desc) {
+    put(t, "%sdesc_rmw %%%s, %%%s, %%%s, %%%s {rmw=fadd}\n", indent, b->name, value, row, col);
+    return;
+  }
+  const int k = put_addresses(t, b, row, col, indent);
+  put(t, "%s%%old%d = atomic_rmw %%pa%d, %%%s, %s {order=relaxed, scope=gpu, rmw=fadd} : tile<%dx%dx%s>\n",
+      indent, k, k, value, b->masked ? arena_printf(t->arena, "%%m%d", k) : "_", b->r, b->c, b->type);
+}
+
+// %to = %from between -2 and 2, which every type has.
+static void put_clamp(Text *t, const char *to, const char *from, int r, int c, const char *indent) {
+  put(t,
+      "%s%%%s_lo = const {value=-2.0} : tile<%dx%dxf32>\n%s%%%s_hi = const {value=2.0} : tile<%dx%dxf32>\n",
+      indent, to, r, c, indent, to, r, c);
+  put(t, "%s%%%s_a = fmax %%%s, %%%s_lo : tile<%dx%dxf32>\n%s%%%s = fmin %%%s_a, %%%s_hi : tile<%dx%dxf32>\n",
+      indent, to, from, to, r, c, indent, to, to, to, r, c);
+}
+
+// As flash attention's backward pass: blocks that are held, vectors here and there, a product that needs not wait for the one before, sums
+// into a tensor. One or two loops, within a loop over tiles or a choice.
+static Kernel backward_kernel(Text *t) {
+  Kernel k = {.warps = chance(t, 70) ? 4 : 8,
+              .stages = 1 + (int)below(t, 4),
+              .turns = (int)below(t, 4),
+              .more = (int)below(t, 3)};
+  enum { D = 64 };
+  const int rows = 64 << (k.warps == 8 ? 1 : below(t, 2)), q = 32 << below(t, 2);
+  k.m = rows, k.k = k.cols = D, k.depth = 6 * q, k.rows = TILES * TILES * rows;
+  const bool descs = chance(t, 80), loops = chance(t, 50), choice = chance(t, 30), two = chance(t, 40);
+  Block kb = block(t, "k", "f16", 2, rows, D, k.rows, D, descs && chance(t, 70)),
+        vb = block(t, "v", "f16", 2, rows, D, k.rows, D, descs && chance(t, 70)),
+        qb = block(t, "q", "f16", 2, q, D, k.depth, D, descs),
+        db = block(t, "d", "f16", 2, q, D, k.depth, D, descs),
+        ob = block(t, "o", "f32", 4, rows, D, k.rows, D, false);
+  static const char *const sum_types[] = {"f32", "f16", "bf16"};
+  const char *st = sum_types[chance(t, 50) ? 0 : below(t, 3)];
+  Block sb = block(t, "s", st, *st == 'f' && st[1] == '3' ? 4 : 2, q, D, k.depth, D, chance(t, 60));
+  kb.pad = vb.pad = qb.pad = db.pad = sb.pad = "zero";
+  kb.batched = vb.batched = qb.batched = db.batched = sb.batched = false;
+  const bool vectors_desc = descs && chance(t, 70);
+  const Block x = {.name = "x", .type = "f32"}, y = {.name = "y", .type = "f32"};
+  const Block *const blocks[] = {&kb, &vb, &qb, &db, &ob, &sb, &x, &y};
+  put_head(t, k.warps, 1 + (int)below(t, 4), blocks, 8);
+  if (vectors_desc)
+    put(t,
+        "  %%lx = const {value=%d} : i32\n  %%x = make_desc %%p_x, %%lx, %%l1 : desc<%dxf32>\n  %%y = make_desc %%p_y, %%lx, %%l1 : desc<%dxf32>\n",
+        k.depth, q, q);
+  put(t,
+      "  %%cm = const {value=%d} : i32\n  %%cq = const {value=%d} : i32\n  %%three = const {value=3} : i32\n",
+      rows, q);
+  put(t, "  %%pid = program_id {axis=0} : i32\n  %%np = num_programs {axis=0} : i32\n");
+  put(t, "  %%init = const {value=0} : tile<%dx%dxf32>\n  %%s0 = const {value=0} : tile<%dx%dxf32>\n", rows,
+      D, rows, q);
+  put(t, "  %%q0 = const {value=0} : tile<%dx%dxf32>\n  %%lz = const {value=0} : tile<%dxf32>\n", q, D, q);
+  put(t, "  %%na = and %%n, %%three : i32\n  %%nb = and %%n2, %%three : i32\n");
+  put(t, "  %%mid = mul %%na, %%cq : i32\n  %%end = mul %%nb, %%cq : i32\n");
+  if (loops)
+    put(t, "  for %%pid, %%tiles, %%np { (%%t: i32)\n");
+  else
+    put(t, "  %%t = add %%pid, %%zero : i32\n");
+  put(t, "  %%row = mul %%t, %%cm : i32\n");
+  const char *result = arena_printf(t->arena, "tile<%dx%dxf32>", rows, D);
+  if (choice)
+    put(t, "  %%odd = cmp %%t, %%one {cmp=ne} : i1\n  %%all, %%more = if %%odd : %s, %s {\n", result, result);
+  const int vk = put_load(t, &kb, "row", "zero", "  "), vv = put_load(t, &vb, "row", "zero", "  ");
+  const bool sums = chance(t, 70), early = chance(t, 60), last = chance(t, 40);
+  const uint32_t first_vector = below(t, 5), second_vector = below(t, 4);
+  const char *lo = "zero", *hi = "mid", *dk = "init", *dv = "init", *l = "lz";
+  for (int i = 0; i < (two ? 2 : 1); i++) {
+    const bool vectors = !i || chance(t, 60);
+    put(t,
+        "  %%dk%d, %%dv%d, %%last%d = for %%%s, %%%s, %%cq, %%%s, %%%s, %%%s {stages=%d} : %s, %s, tile<%dxf32> { (%%i%d: i32, %%ak%d: %s, %%av%d: %s, %%lv%d: tile<%dxf32>)\n",
+        i, i, i, lo, hi, dk, dv, l, k.stages, result, result, q, i, i, result, i, result, i + 1, q);
+    const char *at = arena_printf(t->arena, "i%d", i), *in = "    ";
+    const char *n = arena_printf(t->arena, "%d", i);
+#define NAME(x) arena_printf(t->arena, x "%s", n)
+    int v1 = vectors && first_vector == 0 ? put_vector(t, "x", q, k.depth, vectors_desc, at, in) : -1;
+    const int vq = put_load(t, &qb, at, "zero", in), tq = put_turned(t, vq, D, q, "f16", in);
+    if (vectors && first_vector == 1) v1 = put_vector(t, "x", q, k.depth, vectors_desc, at, in);
+    put(t, "    %%s%s_ = dot %%v%d, %%v%d, %%s0 : tile<%dx%dxf32>\n", n, vk, tq, rows, q);
+    if (vectors && first_vector == 2) v1 = put_vector(t, "x", q, k.depth, vectors_desc, at, in);
+    put_clamp(t, NAME("uc"), arena_printf(t->arena, "s%s_", n), rows, q, in);
+    if (vectors && first_vector == 3) v1 = put_vector(t, "x", q, k.depth, vectors_desc, at, in);
+    const char *p = NAME("uc");
+    if (v1 >= 0) {
+      put(t,
+          "    %%xe%s = expand_dims %%v%d {axis=0} : tile<1x%dxf32>\n    %%xb%s = broadcast %%xe%s : tile<%dx%dxf32>\n",
+          n, v1, q, n, n, rows, q);
+      put(t, "    %%p%s_ = fadd %%%s, %%xb%s : tile<%dx%dxf32>\n", n, p, n, rows, q);
+      p = arena_printf(t->arena, "p%s_", n);
+    }
+    put(t, "    %%ph%s = fcast %%%s : tile<%dx%dxf16>\n", n, p, rows, q);
+    const int vd = put_load(t, &db, at, "zero", in);
+    if (!early) put(t, "    %%nv%s = dot %%ph%s, %%v%d, %%av%s : %s\n", n, n, vd, n, result);
+    const int td = put_turned(t, vd, D, q, "f16", in);
+    put(t, "    %%dp%s_ = dot %%v%d, %%v%d, %%s0 : tile<%dx%dxf32>\n", n, vv, td, rows, q);
+    int v2 = vectors && second_vector == 0 ? put_vector(t, "y", q, k.depth, vectors_desc, at, in) : -1;
+    if (early) put(t, "    %%nv%s = dot %%ph%s, %%v%d, %%av%s : %s\n", n, n, vd, n, result);
+    put_clamp(t, NAME("ue"), arena_printf(t->arena, "dp%s_", n), rows, q, in);
+    if (vectors && second_vector == 1) v2 = put_vector(t, "y", q, k.depth, vectors_desc, at, in);
+    const char *e = NAME("ue");
+    if (v2 >= 0) {
+      put(t,
+          "    %%ye%s = expand_dims %%v%d {axis=0} : tile<1x%dxf32>\n    %%yb%s = broadcast %%ye%s : tile<%dx%dxf32>\n",
+          n, v2, q, n, n, rows, q);
+      put(t, "    %%uz%s = fsub %%%s, %%yb%s : tile<%dx%dxf32>\n", n, e, n, rows, q);
+      e = NAME("uz");
+    }
+    put(t, "    %%ds%s = fcast %%%s : tile<%dx%dxf16>\n", n, e, rows, q);
+    put(t, "    %%nk%s = dot %%ds%s, %%v%d, %%ak%s : %s\n", n, n, vq, n, result);
+    if (sums) {
+      put(t, "    %%dt%s = trans %%ds%s {perm=[1, 0]} : tile<%dx%dxf16>\n", n, n, q, rows);
+      put(t, "    %%dq%s_ = dot %%dt%s, %%v%d, %%q0 : tile<%dx%dxf32>\n", n, n, vk, q, D);
+      put_clamp(t, NAME("ug"), arena_printf(t->arena, "dq%s_", n), q, D, in);
+      const char *g = NAME("ug");
+      if (strcmp(st, "f32") != 0) {
+        put(t, "    %%gh%s = fcast %%%s : tile<%dx%dx%s>\n", n, g, q, D, st);
+        g = NAME("gh");
+      }
+      put_sum(t, &sb, g, at, "zero", in);
+    }
+    const char *next = arena_printf(t->arena, "lv%d", i + 1);
+    if (last) next = arena_printf(t->arena, "v%d", put_vector(t, "y", q, k.depth, vectors_desc, at, in));
+    put(t, "    yield %%nk%s, %%nv%s, %%%s }\n", n, n, next);
+#undef NAME
+    lo = "mid", hi = "end";
+    dk = i ? "dk1" : "dk0", dv = i ? "dv1" : "dv0", l = i ? "last1" : "last0";
+  }
+  put(t,
+      "  %%lsum = reduce %%%s {axis=0} : f32 { (%%ra: f32, %%rb: f32)\n    %%rc = fmax %%ra, %%rb : f32\n    yield %%rc }\n",
+      l);
+  put(t, "  %%lsp = splat %%lsum : %s\n  %%dvl = fadd %%%s, %%lsp : %s\n", result, dv, result);
+  if (choice) {
+    put(t, "  yield %%%s, %%dvl\n  } {\n  yield %%init, %%init }\n", dk);
+    put(t, "  %%out = fadd %%all, %%more : %s\n", result);
+  } else {
+    put(t, "  %%out = fadd %%%s, %%dvl : %s\n", dk, result);
+  }
+  put_store(t, &ob, "out", "row", "zero", "  ");
+  put(t, loops ? "  yield }\n  return\n}\n" : "  return\n}\n");
+  k.text = t->s;
+  return k;
+}
+
 // ---- running --------------------------------------------------------------------------------------------------------------------
 static void fill_whole_numbers(void *p, size_t n, IrDtype d, uint64_t seed) {
   Rng r = {seed};
@@ -361,10 +528,25 @@ static void launch(Arena *a, const IrModule *mod, const Launch *c, const Memory 
 }
 
 // What the kernels of all seeds have had at some stage.
-typedef enum Seen { PRODUCTS, FROM_REGISTERS, TURNED, PRODUCERS, BEHIND, LATE, COPIES, STRIPS, SEEN } Seen;
+typedef enum Seen {
+  PRODUCTS,
+  FROM_REGISTERS,
+  TURNED,
+  PRODUCERS,
+  BEHIND,
+  LATE,
+  COPIES,
+  STRIPS,
+  SUMS,
+  HELD,
+  VECTORS,
+  FLYING,
+  SEEN
+} Seen;
 static const char *const seen_names[] = {
-    "products of four warps", "a from registers", "turned operands", "producer warps",
-    "products a turn later",  "late products",    "copies ahead",    "strips"};
+    "products of four warps", "a from registers", "turned operands",     "producer warps",
+    "products a turn later",  "late products",    "copies ahead",        "strips",
+    "sums in strips",         "held blocks",      "vectors that travel", "several products in flight"};
 static int seen[SEEN], checked;
 
 static bool look(IrOp *op, void *user) {
@@ -378,6 +560,10 @@ static bool look(IrOp *op, void *user) {
   here[LATE] |= ir_attr_i(op, ATTR_late) != 0;
   here[COPIES] |= op->kind == OP_copy_async;
   here[STRIPS] |= op->kind == OP_strip_store;
+  here[SUMS] |= op->kind == OP_strip_store && ir_attr(op, ATTR_rmw);
+  here[HELD] |= op->kind == OP_mbarrier_alloc && op->results[0].type->stages == 1;
+  here[VECTORS] |= op->kind == OP_desc_load_async && ir_operand(op, 1)->type->rank == 1;
+  here[FLYING] |= op->kind == OP_dot_wait && ir_attr_i(op, ATTR_pending) > 1;
   return true;
 }
 
@@ -389,9 +575,11 @@ static void look_at(void *user, const char *pass, const IrModule *m) {
 // What a producer does not need of its copy of the program is dropped by dce.
 static const char *const orders[] = {
     NULL, // the GPU's
-    "raise,behind,producer,dce,lay,low",
+    "raise,behind,early,producer,dce,lay,low",
     "behind,cse,dce,producer,cse,dce,lay,cse,dce",
-    "behind,producer,dce,lay,pipe,fetch",
+    "behind,early,producer,dce,lay,pipe,fetch",
+    "early,producer,dce,lay,pipe,low,alloc,sync",
+    "early,dce,lay,pipe,low,alloc,sync",
     "lay,pipe,cse,dce,fetch,cse,dce",
     "lay,pipe,low,cse,licm,dce,alloc,sync",
     "producer,dce,lay,cse,dce,pipe,cse,dce,low,alloc,sync",
@@ -401,7 +589,9 @@ static void one(uint64_t seed, bool show) {
   Arena a;
   TEST_ARENA(a);
   Text t = {.arena = &a, .rng = {seed * 7919 + 5}, .s = (char *)(uintptr_t) ""};
-  const Kernel k = seed % 3 == 0 ? chain_kernel(&t) : product_kernel(&t);
+  const Kernel k = seed % 4 == 0   ? chain_kernel(&t)
+                   : seed % 4 == 1 ? backward_kernel(&t)
+                                   : product_kernel(&t);
   if (show) printf("%s\n", k.text);
   Diags d;
   diags_init(&d, &a);
