@@ -65,6 +65,21 @@ static bool always_fits(const Image *im) {
   return true;
 }
 
+// The first error from `from` on.
+static const char *first_error(const Diags *d, uint32_t from) {
+  for (; from < d->list.len; from++)
+    if (d->list.data[from].level == DIAG_ERROR) return d->list.data[from].text;
+  return "it cannot be compiled";
+}
+
+// The reason is a remark, and is kept for launches that would have needed it.
+static void no_plain(Compile *c, const Diags *d, Image *im) {
+  const char *why = arena_printf(
+      &c->call->arena, "no variant without tensor maps stands behind it, as then: %s", first_error(d, 0));
+  for (uint32_t k = 0; k < im->nkernels; k++) im->kernels[k].variants[0].guard_text = why;
+  if (c->o.explain) diag(&c->call->diags, DIAG_REMARK, LOC_NONE, "%s", why);
+}
+
 // Where the accelerator may refuse a launch's tensors a second variant does without it. What keeps that one from being compiled is
 // nothing that the program did wrong: then there is only the first.
 static void add_plain(Compile *c, IrModule *m, PassConfig config, Image *im) {
@@ -81,8 +96,10 @@ static void add_plain(Compile *c, IrModule *m, PassConfig config, Image *im) {
   diags_init(&d, a);
   if (pass_run(m, compile_passes(c), &config) != ST_OK ||
       target_compile(m, &target, a, &d, &plain) != ST_OK || plain->is_text != im->is_text ||
-      plain->nkernels != im->nkernels)
+      plain->nkernels != im->nkernels) {
+    no_plain(c, &d, im);
     return;
+  }
   for (uint32_t k = 0; k < im->nkernels; k++) {
     ImageKernel *to = &im->kernels[k];
     ImageVariant *both = arena_array(a, ImageVariant, 2);
@@ -113,9 +130,7 @@ static Status compile_first(Compile *c, IrModule *kept, PassConfig config, bool 
   config.raised = raised;
   Status s = compile_once(c, c->module, &config, out);
   if (s == ST_OK || s == ST_NO_MEMORY || !*raised || !kept) return s;
-  uint32_t first = said;
-  while (first < d->list.len && d->list.data[first].level != DIAG_ERROR) first++;
-  const char *why = first < d->list.len ? d->list.data[first].text : "they cannot be compiled";
+  const char *why = first_error(d, said);
   d->list.len = said;
   d->errors = errors;
   if (config.explain)

@@ -36,6 +36,38 @@ has asm '.reqntid 256'
 # without the assembler the text itself is kept, for the driver
 DITRON_CACHE_OFF=1 DITRON_PTXAS=/nowhere/ptxas ditron compile k.py:copy --target sm_80 --sig "$sig" -o text.image >report
 has text.image '.target sm_80'
+# where only the variant without tensor maps cannot be assembled there is none, and it is said
+cat >product.py <<'K'
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def product(a_ptr, b_ptr, c_ptr, M, N, K, stride, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    acc = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for k in range(0, K, BLOCK):
+        a = tl.load(a_ptr + i[:, None] * stride + (k + i)[None, :], mask=(k + i)[None, :] < K, other=0.0)
+        b = tl.load(b_ptr + (k + i)[:, None] * N + i[None, :], mask=(k + i)[:, None] < K, other=0.0)
+        acc = tl.dot(a, b, acc)
+    tl.store(c_ptr + i[:, None] * N + i[None, :], acc.to(tl.float16))
+K
+cat >choosy <<'B'
+#!/bin/bash
+for f; do
+  case $f in /proc/*) files+=("$f") ;; esac
+done
+grep -q cp.async.bulk.tensor "${files[0]}" || { echo "ptxas fatal   : too plain" >&2; exit 255; }
+echo code >"${files[1]}"
+B
+chmod +x choosy
+product='a_ptr=*f16:16, b_ptr=*f16:16, c_ptr=*f16:16, M=i32:16, N=i32:16, K=i32:16, stride=i32:16, BLOCK=64'
+DITRON_CACHE_OFF=1 DITRON_PTXAS=$PWD/choosy ditron compile product.py --target sm_90a --sig "$product" -o one.image --explain 2>said
+has said 'remark: no variant without tensor maps stands behind it, as then: target nvptx: ptxas refused the code (exit code 255): ptxas fatal   : too plain'
+has one.image 'no variant without tensor maps stands behind it'
+DITRON_CACHE_OFF=1 DITRON_PTXAS=/nowhere/ptxas ditron compile product.py --target sm_90a --sig "$product" -o two.image --explain 2>said
+if grep -F 'stands behind it' said two.image; then exit 1; fi
+
 cat >broken <<'B'
 #!/bin/sh
 echo "ptxas fatal   : out of patience" >&2
