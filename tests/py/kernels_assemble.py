@@ -281,11 +281,33 @@ def promised():
             assert set(rows[i, "sm_80"][2]) & {"HMMA", "IMMA"}, f"row {i}, {kernel}: no matrix unit on sm_80"
 
 
+def line_tables():
+    """The machine code of an image, of each of its variants, knows the lines of the source that do the work."""
+    if not PTXAS or not NVDISASM:
+        return
+    kernel, warps, stages, signature = next(row for row in ROWS if row[0] == "matmul.py:matmul_kernel")
+    ditron("compile", f"{KERNELS}/{kernel}", "--target", "sm_90a", "--warps", warps, "--stages", stages, "--sig", signature.replace("M=i32:16", "M=i32"),
+           "-o", "k.image", env=dict(DITRON_PTXAS=PTXAS, DITRON_CACHE_OFF="1"))
+    image = Path("k.image").read_bytes()
+    starts = [m.start() for m in re.finditer(b"\x7fELF", image)]
+    assert len(starts) == 2, f"{len(starts)} variants"
+    source = (KERNELS / "matmul.py").read_text().splitlines()
+    first = next(i for i, line in enumerate(source) if line.startswith("def matmul_kernel("))
+    for n, start in enumerate(starts):
+        Path("part.cubin").write_bytes(image[start:])
+        text = subprocess.run([NVDISASM, "-g", "-c", "part.cubin"], capture_output=True, text=True, timeout=100, check=True).stdout
+        seen_lines = {int(x) for x in re.findall(r'File ".*kernels/matmul\.py", line (\d+)', text)}
+        for word in ("tl.load(a_ptrs", "tl.load(b_ptrs", "tl.dot(", "tl.store("):
+            line = next(i for i in range(first, len(source)) if word in source[i]) + 1
+            assert line in seen_lines, f"variant {n}: no code of line {line}, {word}...: {sorted(seen_lines)}"
+
+
 RENEW = bool(os.environ.get("RENEW"))
 kept, seen = ("", {}) if RENEW or not COUNTS.exists() else read_counts(), {}
 if not PTXAS or not NVDISASM:
     print(f"not ok no {'disassembler' if PTXAS else 'assembler'} here: registers, spills and instructions are not looked at # skip", flush=True)
 case("every kernel has a row", complete)
+case("line tables", line_tables)
 for i, row in enumerate(ROWS):
     for machine in ("sm_80", "sm_90a") if i < BOTH_MACHINES else ("sm_90a",):
         case(f"{row[0]} row {i} {machine}", assemble, machine, i, *row)
