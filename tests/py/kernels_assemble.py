@@ -1,4 +1,4 @@
-"""Every single-device kernel of the library, in the sizes that GPUs run, compiled for sm_80 and sm_90a and read by ptxas: no spills, and
+"""Every single-device kernel of the library, in the sizes that GPUs run, compiled for sm_80 (with 8-bit floats sm_89 too) and sm_90a and read by ptxas: no spills, and
 nothing that it complains of. Of the machine's code kernels_assemble.counts keeps, a line a row and machine: registers of a thread, instructions,
 instructions of the loop around the products, how many of these move an operand's descriptor into a uniform register (R2UR), and which of
 the instructions that make a kernel fast it has. Counts may only go down (3 % and 8 are left to the assembler's mood), instructions may not go
@@ -151,7 +151,7 @@ ROWS += [
 SPILLS = {40: 48}  # bytes that a thread stores and loads again, by row; no others have any
 SEVERAL_RANKS = {"collectives.py", "lowlevel.py", "moe.py", "overlap.py", "overlap_raw.py", "tile_order.py"}
 NEWER = "wgmma cp.async.bulk mbarrier stmatrix setmaxnreg griddepcontrol".split()  # than sm_80
-PRODUCTS = "HGMMA IGMMA QGMMA HMMA IMMA DMMA".split()
+PRODUCTS = "HGMMA IGMMA QGMMA HMMA IMMA QMMA DMMA".split()
 FAST = PRODUCTS + "LDSM STSM LDGSTS UTMALDG UTMASTG USETMAXREG SYNCS".split()
 
 
@@ -218,10 +218,13 @@ def assemble(machine, row, kernel, warps, stages, signature):
            "-o", ptx)
     text = ptx.read_text()
     assert f".target {machine}" in text
-    if machine == "sm_80":
+    if machine != "sm_90a":
         assert not any(x in text for x in NEWER), [x for x in NEWER if x in text]
     if not PTXAS:
         return
+    if machine == "sm_80":  # as a newer machine's driver takes it
+        later = subprocess.run([PTXAS, "-arch=sm_90", "-O1", str(ptx), "-o", str(cubin)], capture_output=True, text=True, timeout=100)
+        assert later.returncode == 0, later.stderr
     p = subprocess.run([PTXAS, f"-arch={machine}", "-v", str(ptx), "-o", str(cubin)], capture_output=True, text=True, timeout=100)
     said = p.stdout + p.stderr
     assert p.returncode == 0, said
@@ -279,6 +282,7 @@ def promised():
             assert counts[3] == 0, f"row {i}, {kernel}: {counts[3]} R2UR in the loop of products"
         if i < BOTH_MACHINES:
             assert set(rows[i, "sm_80"][2]) & {"HMMA", "IMMA"}, f"row {i}, {kernel}: no matrix unit on sm_80"
+            assert "QMMA" in rows.get((i, "sm_89"), ("", [], ["QMMA"]))[2], f"row {i}, {kernel}: no 8-bit floats on sm_89's matrix unit"
 
 
 def line_tables():
@@ -309,7 +313,7 @@ if not PTXAS or not NVDISASM:
 case("every kernel has a row", complete)
 case("line tables", line_tables)
 for i, row in enumerate(ROWS):
-    for machine in ("sm_80", "sm_90a") if i < BOTH_MACHINES else ("sm_90a",):
+    for machine in (("sm_80",) + (("sm_89",) if "f8e" in row[3] else ()) if i < BOTH_MACHINES else ()) + ("sm_90a",):
         case(f"{row[0]} row {i} {machine}", assemble, machine, i, *row)
 if RENEW:
     write_counts(seen)
