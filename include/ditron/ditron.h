@@ -370,6 +370,9 @@ typedef struct dt_kernel_info {
   int num_warps;
 } dt_kernel_info;
 DT_API dt_status dt_kernel_query(const dt_kernel *k, dt_kernel_info *out);
+/* Why a launch of k first passed over the first variant, the fastest: the guard that failed, or what a tensor map cannot tell; "":
+ * none has. Valid as long as k. */
+DT_API const char *dt_kernel_passed_over(const dt_kernel *k);
 DT_API const char *dt_kernel_arg_name(const dt_kernel *k, size_t i);
 /* Launches grid[0] x grid[1] x grid[2] instances. args: launch arguments in the order of the parameters. The first variant whose
  * guards hold is taken; none: DT_INVALID with the guard that failed. Arguments are copied. An empty grid does nothing. */

@@ -37,6 +37,21 @@ static bool known_pass(const char *name) {
   return false;
 }
 
+// The passes of a target in their order, each once.
+static const char *pass_names(Arena *a, PassTarget t) {
+  const char *order = pass_order(t), *names = "";
+  for (size_t at = 0, n; order[at]; at += n + (order[at + n] == ',')) {
+    n = strcspn(order + at, ",");
+    bool again = false;
+    for (size_t p = 0, m; p < at && !again; p += m + 1) {
+      m = strcspn(order + p, ",");
+      again = m == n && memcmp(order + p, order + at, n) == 0;
+    }
+    if (!again) names = arena_printf(a, "%s%s%.*s", names, *names ? ", " : "", (int)n, order + at);
+  }
+  return names;
+}
+
 static Status emit(ApiCall *call, void *user) {
   EmitArgs *e = user;
   Arena *a = &call->arena;
@@ -56,7 +71,7 @@ static Status emit(ApiCall *call, void *user) {
   if (!tile && !placed && !all && !llvm && !assembly && !known_pass(e->stage)) {
     diag(d, DIAG_ERROR, LOC_NONE, "no stage or pass '%s'", e->stage);
     diag_hint(d, "stages: ast, tile, placed (CPU) or lowered (GPU), llvm, asm; passes: %s; or all",
-              pass_order(compile_passes(&c)));
+              pass_names(a, compile_passes(&c)));
     return ST_INVALID;
   }
   if ((s = compile_specs(&c)) != ST_OK || (s = compile_front(&c)) != ST_OK) return s;
@@ -75,7 +90,7 @@ static Status emit(ApiCall *call, void *user) {
   }
   if (to.text) return keep(call, to.text, e->out);
   diag(d, DIAG_ERROR, LOC_NONE, "pass '%s' does not run for this target", e->stage);
-  diag_hint(d, "it runs: %s", pass_order(compile_passes(&c)));
+  diag_hint(d, "it runs: %s", pass_names(a, compile_passes(&c)));
   return ST_INVALID;
 }
 

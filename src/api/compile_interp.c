@@ -108,7 +108,7 @@ static Status interp(ApiCall *call, void *user) {
   // The stages of a GPU: of the one that the options name, else of a Hopper.
   PassMachine machine = {.vector_bits = 256, .wgmma = true, .tma = true};
   if (compile_passes(&c) == PASS_GPU && (s = compile_machine(&c, &machine)) != ST_OK) return s;
-  PassConfig config = {.machine = &machine, .diags = &call->diags, .verify = true};
+  PassConfig config = {.machine = &machine, .diags = &call->diags, .verify = true, .explain = c.o.explain};
   if ((s = pass_run_named(c.module, passes, &config)) != ST_OK) return s;
   IrFunc *kernel = c.module->funcs;
   while (kernel && !kernel->is_kernel) kernel = kernel->next;

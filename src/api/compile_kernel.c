@@ -58,6 +58,7 @@ static void add_fixed_args(Compile *c, ImageVariant *v) {
 typedef struct Variant { // on its way
   TargetJob *job;
   Image *image; // without code before the job's end
+  Diags *diags; // of the one without tensor maps: what is said there concerns nobody
 } Variant;
 
 static bool always_fits(const Image *im) {
@@ -76,6 +77,21 @@ static Status begin(Compile *c, IrModule *m, const PassConfig *config, const Tar
   return s == ST_OK ? target_begin(m, target, &c->call->arena, config->diags, &v->job, &v->image) : s;
 }
 
+// The first error from `from` on.
+static const char *first_error(const Diags *d, uint32_t from) {
+  for (; from < d->list.len; from++)
+    if (d->list.data[from].level == DIAG_ERROR) return d->list.data[from].text;
+  return "it cannot be compiled";
+}
+
+// The reason is a remark, and is kept for launches that would have needed it.
+static void no_plain(Compile *c, const Diags *d, Image *im) {
+  const char *why = arena_printf(
+      &c->call->arena, "no variant without tensor maps stands behind it, as then: %s", first_error(d, 0));
+  for (uint32_t k = 0; k < im->nkernels; k++) im->kernels[k].variants[0].guard_text = why;
+  if (c->o.explain) diag(&c->call->diags, DIAG_REMARK, LOC_NONE, "%s", why);
+}
+
 // Where the accelerator may refuse a launch's tensors a second variant does without it.
 static bool begin_plain(Compile *c, IrModule *m, PassConfig config, const Image *first, Variant *v) {
   Arena *a = &c->call->arena;
@@ -84,7 +100,7 @@ static bool begin_plain(Compile *c, IrModule *m, PassConfig config, const Image 
   *machine = *config.machine;
   machine->tma = false;
   config.machine = machine;
-  config.diags = arena_new(a, Diags); // what is said there concerns nobody
+  config.diags = v->diags = arena_new(a, Diags);
   config.explain = false;
   diags_init(config.diags, a);
   target.before = first;
@@ -96,7 +112,10 @@ static bool begin_plain(Compile *c, IrModule *m, PassConfig config, const Image 
 static void end_plain(Compile *c, Variant *v, Image *im) {
   Arena *a = &c->call->arena;
   const Image *plain = v->image;
-  if (target_end(v->job) != ST_OK || plain->is_text != im->is_text || plain->nkernels != im->nkernels) return;
+  if (target_end(v->job) != ST_OK || plain->is_text != im->is_text || plain->nkernels != im->nkernels) {
+    no_plain(c, v->diags, im);
+    return;
+  }
   for (uint32_t k = 0; k < im->nkernels; k++) {
     ImageKernel *to = &im->kernels[k];
     ImageVariant *both = arena_array(a, ImageVariant, 2);
@@ -116,16 +135,20 @@ static void end_plain(Compile *c, Variant *v, Image *im) {
 
 // The image for this way of compiling. While the assembler is at work on the first variant, the second is on its way to its own.
 static Status compile_variants(Compile *c, IrModule *m, IrModule *kept, PassConfig config, Image **out) {
-  bool raised = false, both = false; // raised: then a stride of any sign and size must be right
+  bool raised = false, wants = false,
+       both = false; // raised: then a stride of any sign and size must be right
   Variant first = {0}, plain = {0};
   TargetOptions target = c->target;
   target.tool = c->tools[0];
   config.raised = &raised;
   Status s = begin(c, m, &config, &target, &first);
-  if (s == ST_OK && kept && !c->o.first_only && (raised || !always_fits(first.image)))
-    both = begin_plain(c, ir_module_clone(kept, &c->call->arena), config, first.image, &plain);
+  wants = s == ST_OK && kept && !c->o.first_only && (raised || !always_fits(first.image));
+  if (wants) both = begin_plain(c, ir_module_clone(kept, &c->call->arena), config, first.image, &plain);
   if (s == ST_OK) s = target_end(first.job);
-  if (s == ST_OK && both) end_plain(c, &plain, first.image);
+  if (s == ST_OK && both)
+    end_plain(c, &plain, first.image);
+  else if (s == ST_OK && wants)
+    no_plain(c, plain.diags, first.image);
   c->raised = raised;
   if (s == ST_OK) *out = first.image;
   return s;
@@ -137,9 +160,7 @@ static Status compile_raised(Compile *c, IrModule *kept, PassConfig config, Imag
   const uint32_t said = d->list.len, errors = d->errors;
   const Status s = compile_variants(c, c->module, kept, config, out);
   if (s == ST_OK || s == ST_NO_MEMORY || !c->raised || !kept) return s;
-  uint32_t first = said;
-  while (first < d->list.len && d->list.data[first].level != DIAG_ERROR) first++;
-  const char *why = first < d->list.len ? d->list.data[first].text : "they cannot be compiled";
+  const char *why = first_error(d, said);
   d->list.len = said;
   d->errors = errors;
   if (config.explain)

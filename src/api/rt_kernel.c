@@ -53,6 +53,8 @@ const char *dt_kernel_arg_name(const dt_kernel *k, size_t i) {
   return i < v->nargs ? v->args[i].name : NULL;
 }
 
+const char *dt_kernel_passed_over(const dt_kernel *k) { return rt_kernel_passed_over(k->rt); }
+
 bool dt_kernel_arg_written(const dt_kernel *k, size_t i) {
   const ImageVariant *v = &k->info->variants[0];
   return i < v->nargs && v->args[i].written;

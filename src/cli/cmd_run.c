@@ -132,8 +132,10 @@ static dt_status write_outs(Run *r, const RankArgs *a, int rank) {
   return DT_OK;
 }
 
-static void show_tensors(const Run *r, const RankArgs *a) {
-  for (int i = 0; i < a->n && r->outs.n == 0; i++)
+static void show_tensors(const Run *r, const RankArgs *a) { // rank 0's
+  if (r->outs.n) return;
+  if (r->world > 1) printf("  on rank 0:\n");
+  for (int i = 0; i < a->n; i++)
     if (cli_is_tensor(&a->v[i])) cli_show_tensor(&a->v[i], a->host[i]);
 }
 
@@ -199,6 +201,9 @@ static dt_status launch(Run *r, RankArgs *a, dt_rank *rank, const dt_image *imag
     st = dt_launch(k, s, r->grid, values, info.nargs);
     if (st == DT_OK) st = dt_stream_sync(s);
     if (dt_rank_index(rank) == 0) r->run_ns = cli_now_ns() - start;
+    if (r->explain && *dt_kernel_passed_over(k))
+      fprintf(stderr, "remark: rank %d launched a variant behind the first: %s\n", dt_rank_index(rank),
+              dt_kernel_passed_over(k));
     if (st == DT_OK) st = move(r, a, s, true);
   }
   dt_stream_destroy(s);
@@ -279,7 +284,7 @@ static int on_devices(Run *r, size_t symmetric) {
     code = cli_fail("rank %d stopped too (%s); see the report of all ranks", r->first, dt_status_name(st));
   else if (st != DT_OK)
     code = cli_failed(r->context, NULL, st);
-  if (!cli_write_traces(r->context, team, &r->traces)) code = 1;
+  if (code == 0 && !cli_write_traces(r->context, team, &r->traces)) code = 1;
   dt_team_destroy(team);
   return code;
 }

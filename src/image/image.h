@@ -235,7 +235,7 @@ typedef struct ImageMapNumbers { // what the recipes gave for one launch
 // One kernel: variants are tried in order, the first whose guards (ImageArg.divisible, and what maps ask for) hold is launched.
 typedef struct ImageVariant {
   const char *entry;      // symbol in code
-  const char *guard_text; // for --explain
+  const char *guard_text; // for people: when it runs, or why none stands behind it
   ImageArg *args;         // same count and order in all variants; offsets and guards may differ
   uint32_t nargs, args_bytes;
   uint32_t num_warps, lanes;

@@ -22,6 +22,7 @@ typedef struct Body { // what a loop does
   const Fetch *f;
   uint64_t written;
   bool ordered, products, loops;
+  bool loads, ahead; // ahead: something is fetched a turn early already, by pipe or a producer warp
 } Body;
 
 static bool look(IrOp *op, void *user) {
@@ -29,6 +30,8 @@ static bool look(IrOp *op, void *user) {
   const IrEffects e = ir_op_effects(op);
   b->loops |= pass_is_loop(op->kind);
   b->products |= op->kind == OP_dot || op->kind == OP_dot_async;
+  b->loads |= op->kind == OP_load || op->kind == OP_desc_load;
+  b->ahead |= op->kind == OP_copy_async || op->kind == OP_mbarrier_wait || op->kind == OP_desc_load_async;
   if (op->nregions) return true;
   const bool own = op->kind == OP_async_wait || op->kind == OP_copy_async || op->kind == OP_fence; // pipe's
   b->ordered |= !own && op->kind != OP_barrier && (pass_orders(op) || e.barrier);
@@ -65,14 +68,27 @@ static void fetch(Fetch *f, IrOp *loop, IrOp *op) {
   ir_erase(op);
 }
 
+// Said of innermost loops: those around them are not looked at.
+static void not_ahead(const Fetch *f, const IrOp *loop, const Body *b, const char *why) {
+  if (b->loads && !b->ahead) pass_remark(f->pass, loop->loc, "this loop is not pipelined: %s", why);
+}
+
 static void visit(Fetch *f, IrBlock *b) {
   PASS_EACH_OP(b, op) {
     for (uint32_t r = 0; r < op->nregions; r++) visit(f, op->regions[r]);
+    if (op->kind == OP_while) {
+      Body body = {.f = f};
+      for (uint32_t r = 0; r < op->nregions; r++) ir_walk(op->regions[r], look, &body);
+      if (!body.loops) not_ahead(f, op, &body, "how many turns it has is not known before");
+    }
     if (op->kind != OP_for || ir_type_is_thread(ir_operand(op, 0)->type)) continue;
     const int64_t stages = ir_attr_i(op, ATTR_stages) ? ir_attr_i(op, ATTR_stages) : f->pass->m->num_stages;
     Body body = {.f = f};
     ir_walk(op->regions[0], look, &body);
-    if (stages < 2 || body.loops || body.ordered) continue;
+    if (stages < 2 || body.loops || body.ordered) {
+      if (!body.loops) not_ahead(f, op, &body, stages < 2 ? "num_stages is 1" : "it waits or orders memory");
+      continue;
+    }
     int64_t left = body.products ? MOST_BESIDE_PRODUCTS : MOST_WORDS;
     uint32_t n = 0;
     for (IrOp *load = op->regions[0]->first, *next; load; load = next) {
@@ -89,7 +105,12 @@ static void visit(Fetch *f, IrBlock *b) {
       fetch(f, op, load);
       n++;
     }
-    if (n) pass_remark(f->pass, op->loc, "this loop issues %u load%s a turn ahead", n, n > 1 ? "s" : "");
+    if (n)
+      pass_remark(f->pass, op->loc, "this loop issues %u load%s a turn ahead", n, n > 1 ? "s" : "");
+    else
+      not_ahead(
+          f, op, &body,
+          "what it loads is the same each turn, may be written in it, or lies where only its turn knows");
   }
 }
 

@@ -493,9 +493,57 @@ static void lay_wgmma(Lay *l, IrOp *op, int which) {
   ir_erase(op);
 }
 
+// Why the matrix unit of one warp, or of four, does not take a product. NULL: its types.
+static const char *why_not_unit(const Lay *l, const IrOp *dot, bool groups) {
+  const IrType *a = ir_operand(dot, 0)->type, *b = ir_operand(dot, 1)->type, *c = dot->results[0].type;
+  int32_t warps[2];
+  if (c->rank != 2) return "it has a batch";
+  if (a->dtype == IR_f32 && ir_attr_i(dot, ATTR_prec) != PREC_tf32)
+    return "32-bit floats are not to be rounded to tf32";
+  if (groups && l->warp_bits < 2) return "there are fewer than four warps";
+  if (groups && c->shape[0] < 64) return "it has fewer than 64 rows";
+  if (groups && !group_warps(l, c, warps)) return "the columns of a group of warps are not 8 to 256";
+  bool known = false;
+  for (int i = 0; i < WGMMA_COUNT; i++)
+    known |= groups && ir_wgmma[i].a == a->dtype && ir_wgmma[i].b == b->dtype && ir_wgmma[i].c == c->dtype;
+  for (int i = 0; i < MMA_COUNT; i++)
+    known |= !groups && ir_mma[i].a == a->dtype && ir_mma[i].b == b->dtype && ir_mma[i].c == c->dtype;
+  return known ? "it is too small" : NULL;
+}
+
+static void explain_dot(Lay *l, const IrOp *op, int group) {
+  const IrType *a = ir_operand(op, 0)->type, *b = ir_operand(op, 1)->type, *c = op->results[0].type;
+  if (!l->pass->config->explain) return;
+  if (group >= 0) {
+    int32_t warps[2];
+    group_warps(l, c, warps);
+    const bool memory =
+        is_loaded(ir_operand(op, 0), op) && (ir_wgmma[group].any_major || !is_turned(ir_operand(op, 0)));
+    pass_remark(l->pass, op->loc,
+                "this product is one of four warps (wgmma, 64 x %d x %d a time), its first operand in %s",
+                c->shape[1] / warps[1], ir_wgmma[group].k, memory ? "block memory" : "registers");
+    return;
+  }
+  const int one = lay_mma_shape(op);
+  const char *types = arena_printf(l->arena, "there is none of %s and %s to %s", ir_dtypes[a->dtype].name,
+                                   ir_dtypes[b->dtype].name, ir_dtypes[c->dtype].name);
+  const char *why = why_not_unit(l, op, one >= 0);
+  if (!why) why = types;
+  if (one < 0)
+    pass_remark(l->pass, op->loc, "this product is computed without the matrix unit: %s", why);
+  else if (l->wgmma)
+    pass_remark(l->pass, op->loc,
+                "this product is one of single warps (mma, %d x %d x %d a time), not of four: %s",
+                ir_mma[one].m, ir_mma[one].n, ir_mma[one].k, why);
+  else
+    pass_remark(l->pass, op->loc, "this product is one of single warps (mma, %d x %d x %d a time)",
+                ir_mma[one].m, ir_mma[one].n, ir_mma[one].k);
+}
+
 static void lay_dot(Lay *l, IrOp *op) {
   const IrType *a = ir_operand(op, 0)->type, *b = ir_operand(op, 1)->type, *c = op->results[0].type;
   const int group = wgmma_shape(l, op);
+  explain_dot(l, op, group);
   if (group >= 0) {
     lay_wgmma(l, op, group);
     return;

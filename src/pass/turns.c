@@ -26,6 +26,8 @@ static bool known(const IrOp *loop, const IrValue *v, bool loads, int depth) {
   if (!v->def) return v->block == body && (v->index == 0 || (v->type->kind != IR_TILE && moves_by(loop, v)));
   const IrOp *op = v->def;
   if (op->parent != body || op->nregions) return false;
+  const IrType *rank = op->kind == OP_symm_at ? ir_operand(op, 1)->type : NULL; // see own_rank
+  if (rank && (rank->kind == IR_TILE || ir_type_is_thread(rank))) return false;
   if (!(ir_ops[op->kind].traits & TRAIT_PURE) && !(loads && op->kind == OP_load && pass_is_plain_load(op)))
     return false;
   for (uint32_t i = 0; i < op->noperands; i++) {
@@ -91,6 +93,18 @@ IrValue *turn_mask(Turn *t, const IrType *p, IrValue *mask) {
   return mask ? ir_binary(&t->b, OP_and, turn_value(t, mask), on) : on;
 }
 
+// A peer's address exists for ranks that do: beyond the loop's turns it is this rank's own.
+static IrValue *own_rank(Turn *t, IrValue *rank) {
+  const IrType *i32 = ir_type_scalar(t->b.m->ctx, IR_i32, LEVEL_program);
+  IrValue *own = ir_result(ir_build(&t->b, OP_rank, 0, NULL, 1, &i32, 0), 0);
+  if (rank->type->dtype != IR_i32) {
+    const IrType *type = ir_type_scalar(t->b.m->ctx, rank->type->dtype, LEVEL_program);
+    const int bits = pass_elem_bits(type);
+    own = ir_result(ir_build(&t->b, bits > 32 ? OP_ext_s : OP_trunc, 1, &own, 1, &type, 0), 0);
+  }
+  return ir_select(&t->b, turn_happens(t), rank, own);
+}
+
 IrValue *turn_value(Turn *t, IrValue *v) {
   if (!v || !pass_defined_in(v, t->loop->regions[0])) return v;
   IrValue *r = map_getp(&t->done, v);
@@ -100,6 +114,8 @@ IrValue *turn_value(Turn *t, IrValue *v) {
     IrValue **ops = arena_array(t->arena, IrValue *, op->noperands + 1);
     for (uint32_t i = 0; i < op->noperands; i++) ops[i] = turn_value(t, ir_operand(op, i));
     if (op->kind == OP_load) ops[1] = turn_mask(t, ir_operand(op, 0)->type, ir_operand(op, 1));
+    if (op->kind == OP_symm_at && pass_defined_in(ir_operand(op, 1), t->loop->regions[0]))
+      ops[1] = own_rank(t, ops[1]);
     r = pass_like(&t->b, op, op->noperands, ops, v->type);
   } else if (v->index == 0) {
     r = t->counter;

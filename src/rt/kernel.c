@@ -111,6 +111,27 @@ static uint32_t next_variant(const ImageKernel *info, uint32_t at, const RtArg *
   return at;
 }
 
+// The first time counts: launches of one kernel may come from several threads, and people need one reason.
+static void note_passed_over(RtKernel *k, const char *why) {
+  if (atomic_flag_test_and_set(&k->passed_over)) return;
+  snprintf(k->passed_over_text, sizeof k->passed_over_text, "%.500s", why);
+  atomic_store(&k->passed_over_said, true);
+}
+
+static void note_guard(RtKernel *k, const RtArg *args) {
+  const ImageArg *a = refused(&k->info->variants[0], args);
+  char why[128];
+  if (a->kind == IMAGE_ARG_FIXED)
+    snprintf(why, sizeof why, "'%.60s' is not %lld", a->name, (long long)a->value);
+  else
+    snprintf(why, sizeof why, "'%.60s' is no multiple of %u", a->name, a->divisible);
+  note_passed_over(k, why);
+}
+
+const char *rt_kernel_passed_over(const RtKernel *k) {
+  return atomic_load(&k->passed_over_said) ? k->passed_over_text : "";
+}
+
 static Status fail_guards(const RtKernel *k, const RtArg *args, RtError *e) {
   char list[1024];
   RtText t = {list, 0, sizeof list};
@@ -123,6 +144,14 @@ static Status fail_guards(const RtKernel *k, const RtArg *args, RtError *e) {
   }
   return rt_fail(e, ST_INVALID, "kernel '%s' was compiled for other arguments: it needs %s", k->info->name,
                  list);
+}
+
+// The last variant's maps do not tell the tensors: e says why, and now why none stands behind it, if the compiler knew.
+static Status no_other(const ImageVariant *v, Status st, RtError *e) {
+  char said[sizeof e->text];
+  if (!v->guard_text || !*v->guard_text || !v->nmaps) return st;
+  snprintf(said, sizeof said, "%s", e->text);
+  return rt_fail(e, st, "%s; %s", said, v->guard_text);
 }
 
 // Arguments as the variant's code expects them. Values are little-endian, so the low bytes are the narrow value.
@@ -159,12 +188,14 @@ Status rt_launch(RtKernel *k, RtStream *s, const uint32_t grid[3], const RtArg *
   uint32_t at = next_variant(info, 0, args);
   if (at == info->nvariants) return fail_guards(k, args, e);
   if (!n) return ST_OK;
+  if (at) note_guard(k, args);
   if (rt_aborted(r->team)) return rt_team_failure(r->team, e);
   for (;;) {
     const Status st = r->team->driver->launch(k, s, at, grid, args, e);
     if (st != ST_INVALID || !info->variants[at].nmaps) return st;
     const uint32_t next = next_variant(info, at + 1, args); // whose maps may be told what these may not
-    if (next == info->nvariants) return st;
+    if (next == info->nvariants) return no_other(&info->variants[at], st, e);
+    note_passed_over(k, e->text);
     at = next;
   }
 }

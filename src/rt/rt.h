@@ -181,6 +181,8 @@ typedef struct RtKernel RtKernel;
 Status rt_kernel_load(RtRank *r, const Image *im, const char *name, RtKernel **out, RtError *e);
 void rt_kernel_destroy(RtKernel *k); // its launches are done
 const ImageKernel *rt_kernel_info(const RtKernel *k);
+const char *
+rt_kernel_passed_over(const RtKernel *k); // why a launch first passed over the first variant; "": none did
 typedef union RtArg {
   uint64_t bits;         // integers sign- or zero-extended, floats as the bits of their width, addresses
   const ImageDesc *desc; // IMAGE_ARG_DESC

@@ -368,6 +368,10 @@ struct RtKernel {
   ImageCode *code;
   AbiCpuEntry *entries;          // by variant
   char (*site_labels)[RT_LABEL]; // by site: "file.py:12"
+  // Why a launch first took another variant than the first: written once, by who takes the flag, before it is said.
+  atomic_flag passed_over;
+  _Atomic bool passed_over_said;
+  char passed_over_text[512];
 };
 
 // ---- errors (context.c) --------------------------------------------------------------------------

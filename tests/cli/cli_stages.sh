@@ -33,6 +33,11 @@ for pass in $(sed -n 's,^// ---- after ,,p' all | grep -v ' ' | sort -u); do
   ditron compile k.py:copy --sig "$sig" --dump=$pass >dump.ir
   ditron opt dump.ir | cmp - dump.ir # it reads back as it was
 done
+# a stage that is none: the passes are named, each once
+if ditron compile k.py:copy --sig "$sig" --emit nonsense 2>said; then exit 1; fi
+has said 'passes: inline, fold, cse, licm, waits, dce, strength, contract, wait_class, params, place, prefetch, outline; or all'
+if ditron compile k.py:copy --sig "$sig" --emit raise 2>said; then exit 1; fi
+has said 'it runs: inline, fold, cse,'
 ditron opt inline,fold cse -o once.ir tile.ir
 ditron opt inline fold cse - <tile.ir | cmp - once.ir
 ditron compile k.py:copy --sig "$sig" --explain 2>remarks >report
@@ -43,6 +48,7 @@ has tile '%n: i64 {divisible=16, unsigned=true}'
 
 ditron run k.py --grid 4 --ranks 3 --trace t.json --trace t.svg x_ptr=arange:f32[512] y_ptr=zeros:f32[512] n=512 BLOCK=128 >report
 has report 'copy: grid 4x1x1 on 3 ranks: compiled in'
+grep -x '  on rank 0:' report # whose values follow
 "$PYTHON" - <<'P'
 import json
 import xml.dom.minidom
@@ -51,8 +57,14 @@ assert {e["pid"] for e in events} >= {0, 1, 2}, events
 assert any("copy" in e["name"] for e in events), events
 assert "copy" in xml.dom.minidom.parse("t.svg").toxml()
 P
+# a compile that fails leaves no timeline
+if ditron run k.py --grid 4 --trace never.json x_ptr=arange:f32[512] y_ptr=zeros:f32[512] n=512 BLOCK=100 2>said; then exit 1; fi
+has said 'BLOCK'
+test ! -e never.json
 ditron run k.py --grid 1 --check x_ptr=arange:f32[128] y_ptr=zeros:f32[128] n=128 BLOCK=128 >report
 has report 'copy: grid 1x1x1 on 1 rank, interpreted and checked: nothing found,'
+if grep 'on rank 0' report; then exit 1; fi
+ditron run k.py --grid 1 --ranks 2 --interp x_ptr=arange:f32[128] y_ptr=zeros:f32[128] n=128 BLOCK=128 | grep -x '  on rank 0:'
 ditron run k.py --grid 0 x_ptr=arange:f32[128] y_ptr=zeros:f32[128] n=128 BLOCK=128 | grep -F 'y_ptr f32[128] = 0 0' # no instances
 
 # found on PATH, the program knows where its kernels are

@@ -36,6 +36,73 @@ has asm '.reqntid 256'
 # without the assembler the text itself is kept, for the driver
 DITRON_CACHE_OFF=1 DITRON_PTXAS=/nowhere/ptxas ditron compile k.py:copy --target sm_80 --sig "$sig" -o text.image >report
 has text.image '.target sm_80'
+# where only the variant without tensor maps cannot be assembled there is none, and it is said
+cat >product.py <<'K'
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def product(a_ptr, b_ptr, c_ptr, M, N, K, stride, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    acc = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for k in range(0, K, BLOCK):
+        a = tl.load(a_ptr + i[:, None] * stride + (k + i)[None, :], mask=(k + i)[None, :] < K, other=0.0)
+        b = tl.load(b_ptr + (k + i)[:, None] * N + i[None, :], mask=(k + i)[:, None] < K, other=0.0)
+        acc = tl.dot(a, b, acc)
+    tl.store(c_ptr + i[:, None] * N + i[None, :], acc.to(tl.float16))
+K
+cat >choosy <<'B'
+#!/bin/bash
+for f; do
+  case $f in /proc/*) files+=("$f") ;; esac
+done
+grep -q cp.async.bulk.tensor "${files[0]}" || { echo "ptxas fatal   : too plain" >&2; exit 255; }
+echo code >"${files[1]}"
+B
+chmod +x choosy
+product='a_ptr=*f16:16, b_ptr=*f16:16, c_ptr=*f16:16, M=i32:16, N=i32:16, K=i32:16, stride=i32:16, BLOCK=64'
+DITRON_CACHE_OFF=1 DITRON_PTXAS=$PWD/choosy ditron compile product.py --target sm_90a --sig "$product" -o one.image --explain 2>said
+has said 'remark: no variant without tensor maps stands behind it, as then: target nvptx: ptxas refused the code (exit code 255): ptxas fatal   : too plain'
+has one.image 'no variant without tensor maps stands behind it'
+DITRON_CACHE_OFF=1 DITRON_PTXAS=/nowhere/ptxas ditron compile product.py --target sm_90a --sig "$product" -o two.image --explain 2>said
+if grep -F 'stands behind it' said two.image; then exit 1; fi
+
+# too large for a block's memory, or for a thread: the largest users, and what to lower
+cat >large.py <<'K'
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def sorted(x_ptr, y_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i)
+    tl.store(y_ptr + i, tl.sort(x) + x)
+
+
+@triton.jit
+def product(a_ptr, b_ptr, c_ptr, K, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    acc = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for k in range(0, K, BLOCK):
+        acc = tl.dot(tl.load(a_ptr + i[:, None] * K + k + i), tl.load(b_ptr + (k + i)[:, None] * BLOCK + i), acc)
+    tl.store(c_ptr + i[:, None] * BLOCK + i, acc)
+K
+for machine in sm_80 sm_90a; do
+  if ditron compile large.py:sorted --target $machine --warps 1 --sig 'x_ptr=*f32:16, y_ptr=*f32:16, BLOCK=8192' -o never.image 2>said; then exit 1; fi
+  has said 'large.py:6:1: error: kernel sorted is too large: '
+  has said 'at most 100000 can be compiled'
+  grep -q 'Most come from: operations [0-9]* (line 9), ' said
+  has said 'hint: more warps (num_warps) or smaller blocks'
+  if ditron compile large.py:product --target $machine --stages 4 --warps 8 --sig 'a_ptr=*f16:16, b_ptr=*f16:16, c_ptr=*f32:16, K=i32:16, BLOCK=256' \
+    -o never.image 2>said; then exit 1; fi
+  has said 'error: kernel product needs 1048576 bytes of shared memory a block; '
+  has said 'Its largest buffers, in bytes: 4 stages of a buffer 524288 (line 16), 4 stages of a buffer 524288 (line 16)'
+  has said 'hint: smaller blocks or fewer stages (num_stages)'
+done
+test ! -e never.image
+
 cat >broken <<'B'
 #!/bin/sh
 echo "ptxas fatal   : out of patience" >&2

@@ -37,10 +37,10 @@ def ditron(*args, ok=True, timeout=110, env=None):
     return p
 
 
-def run_kernel(kernel, grid, values, outs, mode=(), ranks=1, options=(), prefix=()):
+def run_kernel(kernel, grid, values, outs, mode=(), ranks=1, options=(), prefix=(), said=None):
     """values: name -> number, string, or array (one for all ranks, or a list with one a rank; a ("sym", x) pair lies on the
     symmetric heap; ("desc", x, blocks) is a descriptor; a dtype's name behind the array, (x, "bf16"), or behind the blocks
-    casts). outs: names.
+    casts). outs: names. said: a list that takes what the program says on the way.
     Returns name -> array, or a list of them with several ranks."""
     with tempfile.TemporaryDirectory() as folder:
         args = ["run", kernel, "--grid", ",".join(map(str, grid)), "--quiet", *mode, *options]
@@ -70,7 +70,9 @@ def run_kernel(kernel, grid, values, outs, mode=(), ranks=1, options=(), prefix=
             if p.returncode != 0:
                 raise AssertionError(f"{' '.join(map(str, prefix))} ditron {' '.join(map(str, args))}\n{p.stdout}{p.stderr}")
         else:
-            ditron(*args)
+            p = ditron(*args)
+        if said is not None:
+            said.append(p.stderr)
         result = {n: [np.load(f"{folder}/out-{n}-{r}.npy") for r in range(ranks)] for n in outs}
         return result if ranks > 1 else {n: v[0] for n, v in result.items()}
 

@@ -1,20 +1,28 @@
-"""Every single-device kernel of the library, in the sizes that GPUs run, compiled for sm_80 and sm_90a and read by ptxas where there is
-one: no spills, and nothing that it complains of. What sm_90a has and sm_80 lacks is looked for in the text and, where there is a
-disassembler, in the machine's instructions. Rows: kernel, warps, stages, signature. SHOW_REGISTERS=1 prints what ptxas counts.
+"""Every single-device kernel of the library, in the sizes that GPUs run, compiled for sm_80 (with 8-bit floats sm_89 too) and sm_90a and read by ptxas: no spills, and
+nothing that it complains of. Of the machine's code kernels_assemble.counts keeps, a line a row and machine: registers of a thread, instructions,
+instructions of the loop around the products, how many of these move an operand's descriptor into a uniform register (R2UR), and which of
+the instructions that make a kernel fast it has. Counts may only go down (3 % and 8 are left to the assembler's mood), instructions may not go
+missing; another ptxas than the file's only has to have them. RENEW=1 writes the file.
 TIMEOUT: 300"""
 import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 from _ditron import KERNELS, ROOT, case, ditron, finish
 
-PTXAS = os.environ.get("DITRON_PTXAS") or shutil.which("ptxas") or "/usr/local/cuda/bin/ptxas"
-PTXAS = PTXAS if os.access(PTXAS, os.X_OK) else None
-# Triton's package has one.
-NVDISASM = shutil.which("nvdisasm") or next(map(str, ROOT.glob("build/deps/corpus/lib/python3*/site-packages/triton/backends/nvidia/bin/nvdisasm")), None)
-NVDISASM = NVDISASM if NVDISASM and os.access(NVDISASM, os.X_OK) else None
+COUNTS = ROOT / "tests/py/kernels_assemble.counts"
+
+
+def program(name, *more):
+    """Where NVIDIA's program is: on PATH, in the toolkit, or as scripts/setup fetched it."""
+    found = [shutil.which(name), f"/usr/local/cuda/bin/{name}", ROOT / f"build/deps/bin/{name}", *more]
+    return next((str(p) for p in found if p and os.access(p, os.X_OK)), None)
+
+
+PTXAS, NVDISASM = os.environ.get("DITRON_PTXAS") or program("ptxas"), program("nvdisasm")
 
 
 def sig(text="", **more):
@@ -111,69 +119,142 @@ ROWS = [
     ("decode.py:decode_combine_kernel", 4, 2, sig("partial_ptr partial_lse_ptr lse_ptr:*f32 out_ptr:*bf16", HEAD_DIM=128, SPLITS=8)),
 ]
 # Not here: kernels over several ranks.
+BOTH_MACHINES = len(ROWS)
+# What docs/performance.md publishes times of: on sm_90a.
+WIDE = sig(BLOCK_M=128, BLOCK_N=256, BLOCK_K=64, GROUP_M=8)
+ROWS += [
+    ("matmul.py:matmul_kernel", 8, 4, MATMUL + WIDE),
+    ("matmul.py:matmul_persistent_kernel", 8, 4, sig("a_ptr b_ptr c_ptr:*bf16 M N K:i32:16") + ", " + WIDE),
+    ("gemm_scaled.py:gemm_scaled_kernel", 8, 3, sig("a_ptr b_ptr:*f8e4m3 c_ptr:*bf16 scale_a_ptr scale_b_ptr:*f32 M N K:i32:16") +
+     ", bias_ptr=None, " + strides("am ak bk bn cm cn", "ak bk cn") + ", PER_ROW=False, PER_COLUMN=False, " +
+     sig(BLOCK_M=128, BLOCK_N=256, BLOCK_K=128, GROUP_M=8)),
+    ("attention_descriptor.py:attention_descriptor_kernel", 8, 2,
+     "q_desc=desc(bf16;1,128,128), k_desc=desc(bf16;1,128,128), v_desc=desc(bf16;1,128,128), out_desc=desc(bf16;1,128,128), " +
+     sig("lse_ptr:*f32 scale:f32 seq_q seq_k:i32:16 heads kv_heads:i32:16", HEAD_DIM=128, BLOCK_M=128, BLOCK_N=128, CAUSAL=True)),
+    ("attention_descriptor.py:attention_descriptor_kernel", 4, 2,
+     "q_desc=desc(bf16;1,64,64), k_desc=desc(bf16;1,128,64), v_desc=desc(bf16;1,128,64), out_desc=desc(bf16;1,64,64), " +
+     sig("lse_ptr:*f32 scale:f32 seq_q seq_k:i32:16 heads kv_heads:i32:16", HEAD_DIM=64, BLOCK_M=64, BLOCK_N=128, CAUSAL=True)),
+    ("attention_varlen.py:attention_varlen_kernel", 8, 2, sig("q_ptr k_ptr v_ptr out_ptr:*bf16 lse_ptr:*f32") + ", " + DENSE +
+     sig("scale:f32 seq_q seq_k rows_q q_batch q_head q_row k_batch k_head k_row heads kv_heads:i32:16", HEAD_DIM=128, BLOCK_M=128, BLOCK_N=128,
+         CAUSAL=True)),
+    ("attention_backward.py:attention_backward_kv_kernel", 8, 2,
+     sig("q_ptr k_ptr v_ptr dout_ptr dk_ptr dv_ptr:*bf16 lse_ptr delta_ptr dq_sum_ptr:*f32") + ", " + DENSE +
+     sig("scale:f32 seq_q seq_k rows_q q_batch q_head q_row k_batch k_head k_row heads kv_heads:i32:16", HEAD_DIM=128, BLOCK_M=64, BLOCK_N=128,
+         CAUSAL=True)),
+    ("decode.py:decode_split_kernel", 4, 3,
+     sig("q_ptr k_ptr v_ptr:*bf16 partial_ptr partial_lse_ptr:*f32 block_table_ptr seq_lens_ptr:*i32 scale:f32 table_stride "
+         "q_batch q_head k_page k_row k_head heads kv_heads:i32:16", HEAD_DIM=128, GROUP=16, PAGE=64, BLOCK_N=64, SPLITS=8)),
+]
+SPILLS = {40: 48}  # bytes that a thread stores and loads again, by row; no others have any
 SEVERAL_RANKS = {"collectives.py", "lowlevel.py", "moe.py", "overlap.py", "overlap_raw.py", "tile_order.py"}
-# Of sm_90a: instructions of PTX that a kernel must have; the machine's; most registers of a thread, instructions, and instructions of the
-# loop around its products. The counts have a few percent of room: they are to go down.
-HOPPER = {
-    "matmul.py:matmul_persistent_kernel": ("wgmma.mma_async cp.async.bulk.tensor stmatrix setmaxnreg",
-                                           "HGMMA UTMALDG UTMASTG STSM USETMAXREG", 168, 710, 86),
-    "attention_descriptor.py:attention_descriptor_kernel": ("wgmma.mma_async cp.async.bulk.tensor", "HGMMA UTMALDG UTMASTG", 168, 2700, 435),
-}
 NEWER = "wgmma cp.async.bulk mbarrier stmatrix setmaxnreg griddepcontrol".split()  # than sm_80
+PRODUCTS = "HGMMA IGMMA QGMMA HMMA IMMA QMMA DMMA".split()
+FAST = PRODUCTS + "LDSM STSM LDGSTS UTMALDG UTMASTG USETMAXREG SYNCS".split()
 
 
 def loop_of_products(lines):
-    """The instructions of the innermost loop with products of four warps: between a label and a branch back to it."""
+    """The instructions of the innermost loop with products: between a label and a branch back to it."""
     labels = {line[:-1]: i for i, line in enumerate(lines) if line.endswith(":")}
     loops = []
     for i, line in enumerate(lines):
         back = labels.get((re.search(r"\bBRA[^`]*`\((\S+)\)", line) or [0, ""])[1], i)
-        if back < i and any("HGMMA" in x for x in lines[back:i]):
+        if back < i and any(p in x for x in lines[back:i] for p in PRODUCTS):
             loops.append(lines[back:i + 1])
-    assert loops, "no loop has products of four warps"
-    return [x for x in min(loops, key=len) if not x.endswith(":")]
+    return [x for x in min(loops, key=len) if not x.endswith(":")] if loops else []
 
 
-def instructions(kernel, cubin, registers):
-    _, must, most_registers, most, most_in_loop = HOPPER[kernel]
+def counted(cubin, registers):
+    """[registers, instructions, of these in the loop of products, R2UR there], and the instructions of FAST."""
     text = subprocess.run([NVDISASM, "-c", cubin], capture_output=True, text=True, timeout=100, check=True).stdout
     lines = [m[1] or m[2] for m in re.finditer(r"^(?:(\.L\w+:)|\s*/\*[0-9a-f]+\*/\s+(.*?);)", text, re.M)]
     code = [x for x in lines if not x.endswith(":") and not x.startswith("NOP")]
     names = {re.sub(r"^@!?U?P\w+\s+", "", x).split(".")[0].split()[0] for x in code}
-    assert not set(must.split()) - names, f"has no {set(must.split()) - names}"
     loop = loop_of_products(lines)
-    if os.environ.get("SHOW_REGISTERS"):
-        print(f"# {kernel}: {registers} registers, {len(code)} instructions, {len(loop)} in the loop", flush=True)
-    assert registers <= most_registers, f"{registers} registers"
-    assert len(code) <= most, f"{len(code)} instructions"
-    assert len(loop) <= most_in_loop, f"{len(loop)} instructions in the loop of products"
-    return loop
+    return [registers, len(code), len(loop), sum("R2UR" in x for x in loop)], [x for x in FAST if x in names]
 
 
-def assemble(machine, kernel, warps, stages, signature):
+def read_counts():
+    """(version of ptxas, row and machine -> (counts, instructions))"""
+    version, rows = "", {}
+    for line in COUNTS.read_text().splitlines():
+        if line.startswith("# ptxas "):
+            version = line.split()[2].rstrip(":")
+        elif line and not line.startswith("#"):
+            row, machine, kernel, *rest = line.split()
+            rows[int(row), machine] = kernel, [int(n) for n in rest[:4]], rest[4:]
+    return version, rows
+
+
+def write_counts(rows):
+    with COUNTS.open("w") as f:
+        f.write(f"# ptxas {ptxas_version()}: row, machine, kernel; registers, instructions, in the loop of products, R2UR there; what it must have\n")
+        for (row, machine), (kernel, counts, names) in sorted(rows.items()):
+            f.write(" ".join(map(str, [row, machine, kernel, *counts, *names])) + "\n")
+
+
+def ptxas_version():
+    return re.search(r"V(\d+\.\d+\.\d+)", subprocess.run([PTXAS, "--version"], capture_output=True, text=True, check=True).stdout)[1]
+
+
+def ratchet(at, kernel, counts, names):
+    version, rows = kept
+    assert at in rows and rows[at][0] == kernel, "kernels_assemble.counts has no such row: RENEW=1"
+    most, must = rows[at][1:]
+    missing = set(must) - set(names)
+    assert not missing, f"has no {missing}"
+    if version != ptxas_version():
+        return
+    for what, have, may in zip(("registers", "instructions", "instructions in the loop of products"), counts, most):
+        assert have <= may + (0 if what == "registers" else max(8, may * 3 // 100)), f"{have} {what}, {may} before"
+    assert counts[3] <= most[3], f"{counts[3]} R2UR in the loop of products, {most[3]} before"
+
+
+def assemble(machine, row, kernel, warps, stages, signature):
     ptx, cubin = Path("k.ptx"), Path("k.cubin")
     ditron("compile", f"{KERNELS}/{kernel}", "--target", machine, "--warps", warps, "--stages", stages, "--sig", signature, "--emit", "asm",
            "-o", ptx)
     text = ptx.read_text()
     assert f".target {machine}" in text
-    if machine == "sm_80":
+    if machine != "sm_90a":
         assert not any(x in text for x in NEWER), [x for x in NEWER if x in text]
-    elif kernel in HOPPER:
-        assert all(x in text for x in HOPPER[kernel][0].split()), [x for x in HOPPER[kernel][0].split() if x not in text]
     if not PTXAS:
         return
+    if machine == "sm_80":  # as a newer machine's driver takes it
+        later = subprocess.run([PTXAS, "-arch=sm_90", "-O1", str(ptx), "-o", str(cubin)], capture_output=True, text=True, timeout=100)
+        assert later.returncode == 0, later.stderr
     p = subprocess.run([PTXAS, f"-arch={machine}", "-v", str(ptx), "-o", str(cubin)], capture_output=True, text=True, timeout=100)
     said = p.stdout + p.stderr
     assert p.returncode == 0, said
     assert not re.search(r"\bC75\d\d\b", said), said
     spills = [int(n) for n in re.findall(r"(\d+) bytes spill", said)]
-    assert spills and not any(spills), said
-    if machine == "sm_90a" and kernel in HOPPER and NVDISASM:
-        loop = instructions(kernel, cubin, int(re.search(r"Used (\d+) registers", said)[1]))
-        if "matmul" in kernel:  # descriptors of operands stay in uniform registers
-            assert not any("R2UR" in x for x in loop), "\n".join(loop)
-    if os.environ.get("SHOW_REGISTERS"):
-        print(f"# {kernel} {machine}", spills, re.search(r"Used \d+ registers.*", said)[0], flush=True)
+    assert spills and max(spills) <= SPILLS.get(row, 0), said
+    if NVDISASM:
+        counts, names = counted(cubin, int(re.search(r"Used (\d+) registers", said)[1]))
+        seen[row, machine] = kernel, counts, names
+        if not RENEW:
+            ratchet((row, machine), kernel, counts, names)
+
+
+# What the library's products must have on a Hopper: a|b, one of both.
+GEMM_FORM = "HGMMA|IGMMA|QGMMA UTMALDG UTMASTG STSM USETMAXREG SYNCS"
+HOPPER = {
+    "matmul.py:matmul_kernel": GEMM_FORM,
+    "matmul.py:matmul_block_ptr_kernel": GEMM_FORM,
+    "matmul.py:matmul_descriptor_kernel": GEMM_FORM,
+    "matmul.py:matmul_persistent_kernel": GEMM_FORM,
+    "gemm.py:gemm_kernel": "HGMMA|IGMMA UTMALDG USETMAXREG SYNCS",
+    "gemm.py:gemm_split_k_kernel": "HMMA LDSM LDGSTS",  # 16 rows are fewer than the 64 of wgmma
+    "gemm_scaled.py:gemm_scaled_kernel": GEMM_FORM,
+    "gemm_scaled.py:gemm_block_scaled_kernel": GEMM_FORM,
+    "grouped_gemm.py:grouped_gemm_kernel": "HGMMA LDGSTS",
+    "grouped_gemm.py:grouped_gemm_weights_kernel": "HGMMA LDGSTS",
+    "attention.py:attention_kernel": "HGMMA UTMALDG UTMASTG STSM SYNCS",
+    "attention_descriptor.py:attention_descriptor_kernel": "HGMMA UTMALDG UTMASTG STSM SYNCS",
+    "attention_varlen.py:attention_varlen_kernel": "HGMMA UTMALDG|LDGSTS",
+    "attention_backward.py:attention_backward_kv_kernel": "HGMMA|HMMA",
+    "attention_backward.py:attention_backward_q_kernel": "HGMMA",
+    "decode.py:decode_split_kernel": "HMMA LDSM",
+}
 
 
 def complete():
@@ -185,8 +266,53 @@ def complete():
     assert want == {row[0] for row in ROWS}, want ^ {row[0] for row in ROWS}
 
 
+def promised():
+    """That products have what they must is said above, and not by what happened to be there when the counts were written."""
+    rows = read_counts()[1]
+    for i, (kernel, *_) in enumerate(ROWS):
+        if kernel not in HOPPER:
+            continue
+        _, counts, names = rows[i, "sm_90a"]
+        missing = [x for x in HOPPER[kernel].split() if not set(x.split("|")) & set(names)]
+        assert not missing, f"row {i}, {kernel}: has no {missing}"
+        if HOPPER[kernel] == GEMM_FORM:  # descriptors of operands stay in uniform registers
+            assert counts[3] == 0, f"row {i}, {kernel}: {counts[3]} R2UR in the loop of products"
+        if i < BOTH_MACHINES:
+            assert set(rows[i, "sm_80"][2]) & {"HMMA", "IMMA"}, f"row {i}, {kernel}: no matrix unit on sm_80"
+            assert "QMMA" in rows.get((i, "sm_89"), ("", [], ["QMMA"]))[2], f"row {i}, {kernel}: no 8-bit floats on sm_89's matrix unit"
+
+
+def line_tables():
+    """The machine code of an image, of each of its variants, knows the lines of the source that do the work."""
+    if not PTXAS or not NVDISASM:
+        return
+    kernel, warps, stages, signature = next(row for row in ROWS if row[0] == "matmul.py:matmul_kernel")
+    ditron("compile", f"{KERNELS}/{kernel}", "--target", "sm_90a", "--warps", warps, "--stages", stages, "--sig", signature.replace("M=i32:16", "M=i32"),
+           "-o", "k.image", env=dict(DITRON_PTXAS=PTXAS, DITRON_CACHE_OFF="1"))
+    image = Path("k.image").read_bytes()
+    starts = [m.start() for m in re.finditer(b"\x7fELF", image)]
+    assert len(starts) == 2, f"{len(starts)} variants"
+    source = (KERNELS / "matmul.py").read_text().splitlines()
+    first = next(i for i, line in enumerate(source) if line.startswith("def matmul_kernel("))
+    for n, start in enumerate(starts):
+        Path("part.cubin").write_bytes(image[start:])
+        text = subprocess.run([NVDISASM, "-g", "-c", "part.cubin"], capture_output=True, text=True, timeout=100, check=True).stdout
+        seen_lines = {int(x) for x in re.findall(r'File ".*kernels/matmul\.py", line (\d+)', text)}
+        for word in ("tl.load(a_ptrs", "tl.load(b_ptrs", "tl.dot(", "tl.store("):
+            line = next(i for i in range(first, len(source)) if word in source[i]) + 1
+            assert line in seen_lines, f"variant {n}: no code of line {line}, {word}...: {sorted(seen_lines)}"
+
+
+RENEW = bool(os.environ.get("RENEW"))
+kept, seen = ("", {}) if RENEW or not COUNTS.exists() else read_counts(), {}
+if not PTXAS or not NVDISASM:
+    print(f"not ok no {'disassembler' if PTXAS else 'assembler'} here: registers, spills and instructions are not looked at # skip", flush=True)
 case("every kernel has a row", complete)
+case("line tables", line_tables)
 for i, row in enumerate(ROWS):
-    for machine in ("sm_80", "sm_90a"):
-        case(f"{row[0]} row {i} {machine}", assemble, machine, *row)
+    for machine in (("sm_80",) + (("sm_89",) if "f8e" in row[3] else ()) if i < BOTH_MACHINES else ()) + ("sm_90a",):
+        case(f"{row[0]} row {i} {machine}", assemble, machine, i, *row)
+if RENEW:
+    write_counts(seen)
+case("products have what they were promised", promised)
 finish()

@@ -1,5 +1,5 @@
 """The kernels over many ranks, single launches: ranks as threads and as processes on the CPU, and on the interpreter under the
-checker. TIMEOUT: 600"""
+checker, in the stages that GPUs run too. TIMEOUT: 600"""
 import numpy as np
 
 from _ditron import KERNELS, below, case, finish, rel_err, run_kernel
@@ -7,6 +7,8 @@ from _ditron import KERNELS, below, case, finish, rel_err, run_kernel
 rng = np.random.default_rng(11)
 MODES = {
     "check": dict(mode=["--check", "--seed", "3"]),
+    "laid": dict(mode=["--stage", "laid", "--check"]),
+    "lowered": dict(mode=["--stage", "lowered", "--check", "--seed", "4"]),
     "threads": dict(),
     "processes": dict(processes=True),
 }

@@ -108,6 +108,49 @@ def attention(batch, heads, kv_heads, sq, sk, d, causal, dtype=np.float32):
          ["out_ptr", "lse_ptr"], dict(out_ptr=want, lse_ptr=lse), 1e-5 if dtype == np.float32 else 3e-3)
 
 
+def poisoned(kernel, grid, values, out, want, options=()):
+    """Infinities and NaNs come out where they belong, and nowhere else; the rest is close."""
+    for mode, how in MODES.items():
+        got = run_kernel(f"{KERNELS}/{kernel}", grid, values, [out], mode=how, options=options)[out].astype(np.float64)
+        np.testing.assert_array_equal(np.isnan(got), np.isnan(want), err_msg=mode)
+        np.testing.assert_array_equal(np.isposinf(got), np.isposinf(want), err_msg=mode)
+        np.testing.assert_array_equal(np.isneginf(got), np.isneginf(want), err_msg=mode)
+        finite = np.isfinite(want)
+        below(rel_err(got[finite], want[finite]), 2e-3, mode)
+
+
+def matmul_of_specials(warps, blocks):
+    """Rows of A and columns of B with infinities and NaNs, beside an edge that is padded with zeros."""
+    m, n, k = 80, 80, 48
+    a, b = (rng.standard_normal(s).astype(np.float16) for s in ((m, k), (k, n)))
+    a[3, 5], a[17, 47], a[79, 0], a[40, :2] = np.inf, np.nan, -np.inf, np.inf
+    b[7, 11], b[40, 79], b[0, 30] = np.nan, np.inf, -np.inf
+    with np.errstate(invalid="ignore"):
+        want = (a[:, :, None].astype(np.float64) * b[None].astype(np.float64)).sum(1)
+    bm, bn, bk = blocks
+    poisoned("matmul.py:matmul_kernel", [cdiv(m, bm) * cdiv(n, bn)],
+             dict(a_ptr=a, b_ptr=b, c_ptr=np.zeros((m, n), np.float32), M=m, N=n, K=k, stride_am=k, stride_ak=1, stride_bk=n, stride_bn=1,
+                  stride_cm=n, stride_cn=1, BLOCK_M=bm, BLOCK_N=bn, BLOCK_K=bk, GROUP_M=2), "c_ptr", want, ("--warps", warps))
+
+
+def rows_of_specials():
+    x = (rng.standard_normal((6, 50)) * 3).astype(np.float32)
+    x[1, 4], x[2, 49], x[3, 0], x[4] = np.nan, -np.inf, np.inf, -np.inf
+    d = x.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        e = np.exp(d - d.max(1, keepdims=True))
+        softmax_ = e / e.sum(1, keepdims=True)
+        rms = d / np.sqrt((d * d).mean(1, keepdims=True) + 1e-5)
+        layer = (d - d.mean(1, keepdims=True)) / np.sqrt(((d - d.mean(1, keepdims=True)) ** 2).mean(1, keepdims=True) + 1e-5)
+    one, zero = np.ones(50, np.float32), np.zeros(50, np.float32)
+    out = np.zeros_like(x)
+    poisoned("softmax.py:softmax_kernel", [2], dict(out_ptr=out, x_ptr=x, x_row_stride=50, out_row_stride=50, n_rows=6, n_cols=50, BLOCK_SIZE=64),
+             "out_ptr", softmax_)
+    common = dict(x_ptr=x, w_ptr=one, out_ptr=out, row_stride=50, n_rows=6, n_cols=50, eps=1e-5, BLOCK_SIZE=64)
+    poisoned("norm.py:rms_norm_kernel", [3], common, "out_ptr", rms)
+    poisoned("norm.py:layer_norm_kernel", [3], dict(common, b_ptr=zero), "out_ptr", layer)
+
+
 for n in (1, 255, 256, 1000):
     case(f"add f32 {n}", add, n, np.float32)
 case("add nothing", add, 0, np.float32)
@@ -129,6 +172,9 @@ for style in ("pointer", "block_ptr", "descriptor", "persistent"):
 case("matmul pointer 1x1x1", matmul, "pointer", 1, 1, 1, np.float32)
 case("matmul pointer big blocks", matmul, "pointer", 130, 140, 70, np.float32, (64, 128, 32))
 case("matmul strides", transposed_strides)
+case("infinities and NaNs, matmul", matmul_of_specials, 4, (32, 32, 16))
+case("infinities and NaNs, matmul of four warps", matmul_of_specials, 4, (64, 64, 32))
+case("infinities and NaNs, rows", rows_of_specials)
 case("attention full", attention, 2, 2, 1, 40, 50, 16, False)
 case("attention causal", attention, 1, 2, 2, 70, 70, 32, True)
 case("attention f16", attention, 1, 1, 1, 33, 65, 16, True, np.float16)

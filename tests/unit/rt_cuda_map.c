@@ -261,10 +261,56 @@ static void test_variants(void **state) {
   assert_int_equal(rt_kernel_load(c.g.rank, im, "copy", &c.k, &c.g.e), ST_OK);
   goes(&c);
   assert_int_equal(seen_launch.bytes, 128 + 256);
+  assert_string_equal(rt_kernel_passed_over(c.k), "");
   fake()->kernel = NULL;
   c.args[2].bits = 75;
   goes(&c);
   assert_int_equal(fake()->last.bytes, 112 + 8);
+  // why, as the first such launch found it
+  assert_non_null(strstr(rt_kernel_passed_over(c.k),
+                         "descriptor 'a': its size along the last axis must be a multiple of 16 bytes"));
+  c.args[2].bits = 72;
+  c.args[0].bits = 0x10008;
+  goes(&c);
+  assert_non_null(strstr(rt_kernel_passed_over(c.k), "its size along the last axis"));
+  case_down(&c);
+}
+
+// The same for a guard of an argument: nothing is made for the variant that it refuses.
+static void test_guarded(void **state) {
+  (void)state;
+  Case c;
+  case_up(&c);
+  rt_kernel_destroy(c.k);
+  Image *im = map_image(&c.g.arena);
+  ImageVariant *v = arena_array(&c.g.arena, ImageVariant, 2);
+  ImageArg guarded[DT_COUNTOF(args)];
+  memcpy(guarded, args, sizeof args);
+  guarded[1].divisible = 16;
+  v[0] = v[1] = im->kernels[0].variants[0];
+  v[0].args = guarded;
+  v[1].nmaps = 0;
+  im->kernels[0].variants = v;
+  im->kernels[0].nvariants = 2;
+  fake()->kernel = NULL;
+  assert_int_equal(rt_kernel_load(c.g.rank, im, "copy", &c.k, &c.g.e), ST_OK);
+  goes(&c);
+  assert_string_equal(rt_kernel_passed_over(c.k), "'rows' is no multiple of 16");
+  case_down(&c);
+}
+
+// Nothing stands behind the first variant: the error says why, where the compiler knew.
+static void test_nothing_behind(void **state) {
+  (void)state;
+  Case c;
+  case_up(&c);
+  rt_kernel_destroy(c.k);
+  Image *im = map_image(&c.g.arena);
+  im->kernels[0].variants[0].guard_text =
+      "no variant without tensor maps stands behind it, as then: too large";
+  assert_int_equal(rt_kernel_load(c.g.rank, im, "copy", &c.k, &c.g.e), ST_OK);
+  c.args[0].bits = 0x10008;
+  refuses(&c, "0x10008 is not; no variant without tensor maps stands behind it, as then: too large");
   case_down(&c);
 }
 
@@ -362,7 +408,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_numbers),        cmocka_unit_test(test_kept),
       cmocka_unit_test(test_refused),        cmocka_unit_test(test_empty),
-      cmocka_unit_test(test_variants),       cmocka_unit_test(test_parts_of_code),
+      cmocka_unit_test(test_variants),       cmocka_unit_test(test_guarded),
+      cmocka_unit_test(test_nothing_behind), cmocka_unit_test(test_parts_of_code),
       cmocka_unit_test(test_too_many_bytes), cmocka_unit_test(test_threads),
   };
   return cmocka_run_group_tests(tests, find_fake, NULL);

@@ -2,6 +2,7 @@
 #include "target/nvptx/nvptx.h"
 
 #include <llvm-c/Target.h>
+#include <stdlib.h>
 
 static void init(void) {
   LLVMInitializeNVPTXTargetInfo();
@@ -31,30 +32,92 @@ V nvptx_scratch(Lower *l, uint64_t bytes) {
   return nvptx_shared_at(l, bits_round_up(l->buffers_end, 16));
 }
 
-typedef struct Largest { // buffers, for the message where they are too many
+// Who takes most of something that is too much, by line and name, for the message.
+enum { NAMED = 4 };
+typedef struct User {
+  const char *name;
+  uint32_t line;
+  uint64_t amount;
+} User;
+typedef struct Users {
   Lower *l;
-  const char *text;
-} Largest;
+  Vec(User) list;
+  Map at; // by line: where in the list
+} Users;
+static void note_user(Users *s, const char *name, uint32_t line, uint64_t amount) {
+  vec_push(s->l->arena, &s->list, ((User){name, line, amount}));
+}
+static int by_amount(const void *a, const void *b) {
+  const User *x = a, *y = b;
+  return x->amount != y->amount ? (x->amount < y->amount ? 1 : -1)
+                                : (x->line > y->line) - (x->line < y->line);
+}
+static const char *name_largest(Users *s) {
+  const char *text = "";
+  qsort(s->list.data, s->list.len, sizeof *s->list.data, by_amount);
+  for (uint32_t i = 0; i < s->list.len && i < NAMED; i++) {
+    const User *u = &s->list.data[i];
+    text = nvptx_text(s->l, "%s%s%s %llu (line %u)", text, i ? ", " : "", u->name,
+                      (unsigned long long)u->amount, u->line);
+  }
+  return s->list.len > NAMED ? nvptx_text(s->l, "%s, and %u smaller ones", text, s->list.len - NAMED) : text;
+}
+
 static bool list_buffer(IrOp *op, void *user) {
-  Largest *s = user;
   if (op->kind != OP_mem_alloc) return true;
   const IrType *m = ir_result(op, 0)->type;
   const char *label = ir_attr_s(op, ATTR_label);
-  const long long bytes = (long long)ir_type_elems(m) * ir_type_bytes(m) * (m->stages > 1 ? m->stages : 1);
-  s->text = nvptx_text(s->l, "%s%s%s %lld (line %u)", s->text, *s->text ? ", " : "",
-                       label ? label : "a buffer", bytes, op->loc.line);
+  note_user(user,
+            label           ? label
+            : m->stages > 1 ? nvptx_text(((Users *)user)->l, "%d stages of a buffer", m->stages)
+                            : "a buffer",
+            op->loc.line,
+            (uint64_t)ir_type_elems(m) * (uint64_t)ir_type_bytes(m) *
+                (uint64_t)(m->stages > 1 ? m->stages : 1));
   return true;
 }
 static void check_shared(Lower *l, const IrFunc *f) {
   const uint64_t bytes = bits_round_up(l->buffers_end, 16) + l->scratch_bytes;
   if (bytes <= l->facts->shared_bytes) return;
-  Largest s = {.l = l, .text = ""};
+  Users s = {.l = l};
   ir_walk(f->body, list_buffer, &s);
   diag(l->diags, DIAG_ERROR, f->loc,
-       "kernel %s needs %llu bytes of shared memory a block; %s has %u. Its buffers, in bytes: %s",
-       f->name->s, (unsigned long long)bytes, l->facts->cpu, l->facts->shared_bytes, s.text);
+       "kernel %s needs %llu bytes of shared memory a block; %s has %u. Its largest buffers, in bytes: %s",
+       f->name->s, (unsigned long long)bytes, l->facts->cpu, l->facts->shared_bytes, name_largest(&s));
   diag_hint(l->diags, "smaller blocks or fewer stages (num_stages)");
   escape_now(&l->escape, ST_COMPILE, "too much shared memory");
+}
+
+// ---- size ----------------------------------------------------------------------------------------
+// A tile is written out element by element: of very large ones in few threads the assembler would make code for minutes, most of it
+// spills. The largest of the library, a sort of 1024, becomes 7,000 instructions; 80,000 operations take some 40 s.
+enum { MOST_OPS = 100000 };
+
+static bool count_op(IrOp *op, void *user) {
+  Users *s = user;
+  uint64_t at = 0;
+  if (!map_get(&s->at, op->loc.line, &at)) {
+    map_set(&s->at, op->loc.line, s->list.len);
+    note_user(s, "operations", op->loc.line, 1);
+  } else {
+    s->list.data[at].amount++;
+  }
+  return true;
+}
+static void check_size(Lower *l, const IrFunc *f) {
+  Users s = {.l = l};
+  uint64_t ops = 0;
+  map_init(&s.at, l->arena);
+  ir_walk(f->body, count_op, &s);
+  for (uint32_t i = 0; i < s.list.len; i++) ops += s.list.data[i].amount;
+  if (ops <= MOST_OPS) return;
+  diag(
+      l->diags, DIAG_ERROR, f->loc,
+      "kernel %s is too large: %llu operations a thread, and at most %d can be compiled; its tiles take more registers "
+      "than a thread has. Most come from: %s",
+      f->name->s, (unsigned long long)ops, MOST_OPS, name_largest(&s));
+  diag_hint(l->diags, "more warps (num_warps) or smaller blocks");
+  escape_now(&l->escape, ST_COMPILE, "too large");
 }
 
 // ---- the thread's place ------------------------------------------------------------------------
@@ -144,6 +207,7 @@ void nvptx_kernel(Lower *l, const IrFunc *f, ImageVariant *out) {
       lower_set(l, v, lower_from_memory(l, LLVMGetParam(fn, i), v->type));
     }
   }
+  check_size(l, f);
   lower_body(l, f->body);
   check_shared(l, f);
 }
