@@ -668,6 +668,7 @@ static void test_strips(void **state) {
       " %d1 = make_desc %p16, %i, %l : desc<64xf16>\n %df = make_desc %p, %i, %i, %l, %l : desc<16x64xf32>\n"
       " %d3 = make_desc %p16, %i, %i, %i, %l, %l, %l : desc<1x16x64xf16>\n"
       " %m = mem_alloc : memdesc<8*16x64xf16, shared, reg(1 2 4 8 16 32 72 144 288 512) lane() warp()>\n"
+      " %one = mem_alloc : memdesc<4*16x64xf16, shared, reg(1 2 4 8 16 32 72 144 288 512) lane() warp()>\n"
       " %plain = mem_alloc : memdesc<8*16x64xf16, shared>\n"
       " %few = mem_alloc : memdesc<2*16x64xf16, shared, reg(1 2 4 8 16 32 72 144 288 512) lane() warp()>\n"
       " %wide = mem_alloc : memdesc<8*16x32xf16, shared, reg(1 2 4 8 16 40 80 128 256) lane() warp()>\n"
@@ -677,10 +678,11 @@ static void test_strips(void **state) {
       " %mb = mem_alloc : memdesc<8*16x128xi8, shared, reg(1 2 4 8 16 32 64 144 288 576 1024) lane() warp()>\n";
 #define T16 "%t, %t, %t, %t, %t, %t, %t, %t, %t, %t, %t, %t, %t, %t, %t, %t"
 #define NOT_OF "the tensor is not of 16-bit or 32-bit elements"
-#define NOT_SWIZZLED "the buffer is not two swizzled stages of 16 rows of 128 bytes for each warp"
+#define NOT_SWIZZLED "the buffer is not one or two swizzled stages of 16 rows of 128 bytes for each warp"
   static const Case cases[] = {
       {"strip_store %d, %m, %t, %t, " T16 " {strip=1}  strips_end", NULL},
       {"strip_store %d3, %m, %t, %t, %t, " T16 " {strip=0}", NULL},
+      {"strip_store %d, %one, %t, %t, " T16 " {strip=0}", NULL},
       {"strip_store %d, %plain, %t, %t, " T16 " {strip=0}", NOT_SWIZZLED},
       {"strip_store %d, %few, %t, %t, " T16 " {strip=0}", NOT_SWIZZLED},
       {"strip_store %d, %wide, %t, %t, " T16 " {strip=0}", NOT_SWIZZLED},
