@@ -240,13 +240,25 @@ static bool is_reachable(Producer *p,
 
 static int64_t block_bytes(const IrType *t) { return ir_type_elems(t) * ir_dtypes[t->dtype].bytes; }
 
-// Does a product of this block read from the ring already? Each has one of its own, or it would wait for the others' blocks.
-static bool is_taken(const Producer *p, uint32_t ring, const IrBlock *b) {
+// Does op, or what it is in, stand between the reader's blocks and its product?
+static bool is_within(const Reader *x, IrOp *op) {
+  const IrOp *end = x->ends_with_feed ? x->feed[x->nfeeds - 1] : x->dot;
+  IrOp *at = in_block(op, x->dot->parent);
+  return at && is_before(x->feed[0], at) && is_before(at, end);
+}
+
+// Does a product of this block, or of a loop between, read from the ring already? Each has one of its own, or it would wait for the
+// others' blocks.
+static bool is_taken(const Producer *p, uint32_t ring, const Reader *x) {
   for (uint32_t i = 0; i < p->nreaders; i++) {
-    if (p->readers[i].ring == ring && (p->readers[i].last || p->readers[i].dot->parent == b)) return true;
+    const Reader *y = &p->readers[i];
+    if (y->ring != ring) continue;
+    if (y->last || y->dot->parent == x->dot->parent || is_within(x, y->dot) || is_within(y, x->dot))
+      return true;
   }
   return false;
 }
+
 // Gives each block of the reader's a place in the ring; false: it has others.
 static bool take_places(Reader *x, const Ring *own, Ring *r) {
   bool used[MOST_FEEDS] = {false};
@@ -269,7 +281,7 @@ static bool take_places(Reader *x, const Ring *own, Ring *r) {
 static uint32_t ring_of(Producer *p, Reader *x, const Ring *own) { // one that there is, if it fits
   for (uint32_t i = 0; i < p->nrings; i++) {
     Ring r = p->rings[i];
-    if (r.stages != own->stages || is_taken(p, i, x->dot->parent) || !take_places(x, own, &r)) continue;
+    if (r.stages != own->stages || is_taken(p, i, x) || !take_places(x, own, &r)) continue;
     p->rings[i] = r;
     return i;
   }

@@ -113,6 +113,73 @@ def sums(n, m, cols, dtype, grid, warps, stages, bm=64, bn=64):
          options=("--warps", str(warps), "--stages", str(stages)))
 
 
+# Products of an outer and of an inner loop, with blocks of the same kinds: before the inner loop, or behind.
+NESTED = """
+@triton.jit
+def nested(a_ptr, b_ptr, o_ptr, N, T, BETWEEN: tl.constexpr):
+    a_desc = tl.make_tensor_descriptor(a_ptr, [N, 64], [64, 1], [64, 64])
+    b_desc = tl.make_tensor_descriptor(b_ptr, [N, 64], [64, 1], [64, 64])
+    r = tl.arange(0, 64)
+    one = tl.zeros((64, 64), tl.float32)
+    two = tl.zeros((64, 64), tl.float32)
+    for t in range(0, T):
+        if BETWEEN:
+            a = a_desc.load([t * 64, 0])
+            b = b_desc.load([t * 64, 0])
+        for i in range(0, N, 64):
+            one = tl.dot(a_desc.load([i, 0]), b_desc.load([t * 64, 0]), one)
+        if not BETWEEN:
+            a = a_desc.load([t * 64, 0])
+            b = b_desc.load([t * 64, 0])
+        two = tl.dot(a, b, two)
+    tl.store(o_ptr + r[:, None] * 64 + r[None, :], one + two * 2)
+"""
+
+
+def nested(between, stages):
+    rng = np.random.default_rng(5)
+    a, b = (rng.integers(-1, 2, (192, 64)).astype(np.float16) for _ in range(2))
+    want = np.zeros((64, 64))
+    for t in range(0, 192, 64):
+        for i in range(0, 192, 64):
+            want += a[i:i + 64].astype(np.float64) @ b[t:t + 64].astype(np.float64)
+        want += 2 * a[t:t + 64].astype(np.float64) @ b[t:t + 64].astype(np.float64)
+    same(NESTED, dict(a_ptr=a, b_ptr=b, o_ptr=np.zeros((64, 64), np.float32), N=192, T=3, BETWEEN=between), dict(o_ptr=want), [1], 0.0, STAGES,
+         options=("--warps", "4", "--stages", str(stages)))
+
+
+# A tensor that is added to where it has just been stored, by other warps, and one that is read while it is written.
+MEETS = """
+@triton.jit
+def meets(a_ptr, b_ptr, o_ptr, N):
+    a_desc = tl.make_tensor_descriptor(a_ptr, [N, 64], [64, 1], [64, 64])
+    b_desc = tl.make_tensor_descriptor(b_ptr, [64, 64], [64, 1], [64, 64])
+    r = tl.arange(0, 64)
+    for t in range(0, 3):
+        acc = tl.zeros((64, 64), tl.float32)
+        for i in range(0, N, 64):
+            acc = tl.dot(a_desc.load([i, 0]), b_desc.load([0, 0]), acc)
+        x = tl.minimum(tl.maximum(acc, -1.0), 1.0).to(tl.float16)
+        a_desc.store([t * 64, 0], x)
+        p = o_ptr + t * 4096 + r[:, None] * 64 + r[None, :]
+        tl.store(p, x)
+        tl.atomic_add(p + 16 * 64, x, sem="relaxed")
+"""
+
+
+def meets():
+    rng = np.random.default_rng(6)
+    a, b = (rng.integers(-1, 2, (rows, 64)).astype(np.float16) for rows in (256, 64))
+    want, out = a.astype(np.float64), np.zeros((208, 64))
+    for t in range(3):
+        x = np.clip(sum(want[i:i + 64] @ b.astype(np.float64) for i in range(0, 256, 64)), -1, 1)
+        want[t * 64:t * 64 + 64] = x
+        out[t * 64:t * 64 + 64] = x
+        out[t * 64 + 16:t * 64 + 80] += x
+    same(MEETS, dict(a_ptr=a, b_ptr=b, o_ptr=np.zeros((208, 64), np.float16), N=256), dict(a_ptr=want, o_ptr=out), [1], 0.0, STAGES,
+         options=("--warps", "4", "--stages", "3"))
+
+
 case("the kernel is what a GPU runs", has_what_it_is_for)
 case("full, ragged, 64", backward, 80, 144, 2, 1, 64, False, 4, 3, (64, 64))
 case("causal, fewer keys than queries", backward, 144, 80, 2, 2, 64, True, 4, 2, (64, 64))
@@ -127,6 +194,10 @@ case("held under a choice", held, 144, 336, 64, 2, 4, 2, skipped=2)
 case("held, loops of different lengths", held, 144, 400, 64, 1, 4, 3, ragged=True)
 case("held, loops of different lengths and a choice", held, 128, 400, 64, 1, 8, 2, skipped=3, ragged=True, bm=128)
 case("held, no turns", held, 16, 64, 64, 1, 4, 3, skipped=0)
+for count in (2, 3):
+    case(f"blocks before an inner loop, {count} stages", nested, True, count)
+    case(f"blocks behind an inner loop, {count} stages", nested, False, count)
+case("sums meet stores, stores meet loads", meets)
 for name in ("f32", "f16", "bf16"):
     case(f"sums of {name}", sums, 144, 144, 64, name, 2, 4, 3)
     case(f"sums of {name}, masks along both axes", sums, 144, 80, 48, name, 1, 8, 2, bm=128)
