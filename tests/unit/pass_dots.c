@@ -497,7 +497,7 @@ typedef struct Launch {
   bool check;
 } Launch;
 
-static void launch(Arena *a, const IrModule *mod, const Launch *c, const Memory *m, const char *what) {
+static InterpResult run_launch(Arena *a, const IrModule *mod, const Launch *c, const Memory *m) {
   InterpArg args[MAX_PARAMS];
   InterpMemory mem[MAX_PARAMS];
   int n = 0;
@@ -522,6 +522,11 @@ static void launch(Arena *a, const IrModule *mod, const Launch *c, const Memory 
                             .check = c->check};
   InterpResult r;
   interp_run(&cfg, &r);
+  return r;
+}
+
+static void launch(Arena *a, const IrModule *mod, const Launch *c, const Memory *m, const char *what) {
+  const InterpResult r = run_launch(a, mod, c, m);
   if (r.status != ST_OK)
     fail_msg("seed %llu, %s: %s: %s", (unsigned long long)c->seed, what, status_name(r.status),
              r.nfindings ? r.findings[0].text : "");
@@ -640,4 +645,75 @@ static void test_random_products(void **state) {
   }
 }
 
-int main(int argc, char **argv) { return SEEDS_MAIN(argc, argv, one, test_random_products); }
+// ---- a stage that goes back too early -------------------------------------------------------------------------------------------------
+static const char turns[] =
+    "module stage=tile warps=4 stages=2 lanes=32\n"
+    "kernel @k(%a: ptr<f16> {divisible=16}, %b: ptr<f16> {divisible=16}, %c: ptr<f32>, %n: i32, %n2: i32, %tiles: i32) {\n"
+    "  %z = const {value=0} : i32\n  %one = const {value=1} : i32\n  %w = const {value=64} : i32\n"
+    "  %rows = const {value=512} : i32\n  %ld = const {value=64} : i64\n  %l1 = const {value=1} : i64\n"
+    "  %da = make_desc %a, %rows, %w, %ld, %l1 : desc<64x64xf16>\n"
+    "  %db = make_desc %b, %rows, %w, %ld, %l1 : desc<64x64xf16>\n"
+    "  %init = const {value=0} : tile<64x64xf32>\n"
+    "  %sum = for %z, %n, %one, %init : tile<64x64xf32> { (%i: i32, %acc: tile<64x64xf32>)\n"
+    "    %row = mul %i, %w : i32\n    %x = desc_load %da, %row, %z : tile<64x64xf16>\n"
+    "    %y = desc_load %db, %row, %z : tile<64x64xf16>\n    %d = dot %x, %y, %init : tile<64x64xf32>\n"
+    "    %next = fmax %d, %acc : tile<64x64xf32>\n    yield %next }\n"
+    "  %r = arange {start=0, end=64} : tile<64xi32>\n  %e = expand_dims %r {axis=1} : tile<64x1xi32>\n"
+    "  %eb = broadcast %e : tile<64x64xi32>\n  %f = expand_dims %r {axis=0} : tile<1x64xi32>\n"
+    "  %fb = broadcast %f : tile<64x64xi32>\n  %ws = splat %w : tile<64x64xi32>\n"
+    "  %o = mul %eb, %ws : tile<64x64xi32>\n  %at = add %o, %fb : tile<64x64xi32>\n"
+    "  %cs = splat %c : tile<64x64xptr<f32>>\n  %p = ptr_add %cs, %at : tile<64x64xptr<f32>>\n"
+    "  store %p, %sum, _\n  return\n}\n";
+
+typedef struct Order { // of a turn: the first wait for a product, the hand-back behind it
+  IrOp *wait, *back;
+} Order;
+static bool find_order(IrOp *op, void *user) {
+  Order *o = user;
+  if (op->kind == OP_wgmma_wait && !o->wait) o->wait = op;
+  if (op->kind == OP_mbarrier_arrive && o->wait && op->parent == o->wait->parent && !o->back) o->back = op;
+  return true;
+}
+
+static void hand_back(bool early, uint64_t seed) {
+  Arena a;
+  TEST_ARENA(a);
+  Diags d;
+  diags_init(&d, &a);
+  IrModule *m = NULL;
+  const PassMachine machine = {.vector_bits = 128, .wgmma = true, .tma = true};
+  const PassConfig cfg = {.machine = &machine, .diags = &d, .verify = true};
+  if (ir_parse(&a, ir_ctx_new(&a), &d, "k", turns, strlen(turns), &m) != ST_OK ||
+      pass_run(m, PASS_GPU, &cfg) != ST_OK)
+    fail_msg("%s", diags_render(&d, &a));
+  Order o = {NULL, NULL};
+  ir_walk(m->funcs->body, find_order, &o);
+  assert_non_null(o.back);
+  if (early) ir_move_before(o.back, o.wait);
+  assert_int_equal(ir_verify(m, &d), ST_OK);
+  const Memory x = memory_of(&a, m->funcs, 512 * 64, seed);
+  const Launch c = {.seed = seed, .turns = 6, .grid = 1, .check = true};
+  const InterpResult r = run_launch(&a, m, &c, &x);
+  if (!early && r.status != ST_OK) fail_msg("%s", r.nfindings ? r.findings[0].text : "");
+  if (early) {
+    assert_true(r.status != ST_OK && r.nfindings);
+    assert_non_null(strstr(r.findings[0].text, "writes a buffer"));
+  }
+  arena_free(&a);
+}
+
+// A product's block that is handed back while the product is in flight is a race, in every schedule.
+static void test_early_hand_back(void **state) {
+  (void)state;
+  for (uint64_t seed = 0; seed < 3; seed++) {
+    hand_back(false, seed);
+    hand_back(true, seed);
+  }
+}
+
+int main(int argc, char **argv) {
+  if (seeds_asked(argc, argv, one)) return 0;
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_products),
+                                     cmocka_unit_test(test_early_hand_back)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
