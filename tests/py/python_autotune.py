@@ -69,6 +69,22 @@ def the_fastest():
         assert len(calls) == 6
 
 
+def limited_registers():
+    """Configurations that differ in nothing but maxnreg are kernels of their own; one that no thread can have is refused."""
+    configs = [ditron.Config({"BLOCK": 256}, maxnreg=r) for r in (None, 32, 64)]
+    kernel = tuned(configs=configs, do_bench=lambda call, quantiles: (call(), [1.0] * 3)[1], cache_results=False)
+    assert len({id(k) for k in kernel.warmup(*fast(2000), 2000)}) == 3
+    x, out = fast(2000)
+    kernel[grid](x, out, 2000)
+    assert (out == x + 1).all() and kernel.best_config in configs
+    try:
+        tuned(configs=[ditron.Config({"BLOCK": 256}, maxnreg=8)], cache_results=False)[grid](x, out, 2000)
+    except Exception as e:
+        assert "maxnreg is 8; it must be from 24 to 255" in str(e), e
+    else:
+        raise AssertionError("nothing was raised")
+
+
 def real_time():
     """By the clock: which one wins is not tested, but that it is the one with the least time."""
     n = 1 << 16
@@ -274,7 +290,7 @@ def ahead_of_time():
     assert not out.any()
 
 
-for fn in (the_fastest, real_time, hooks, refused_configurations, time_is_up, tuned_twice, pruning, cost_model, buckets, remembered, serving,
+for fn in (the_fastest, limited_registers, real_time, hooks, refused_configurations, time_is_up, tuned_twice, pruning, cost_model, buckets, remembered, serving,
            switch, bar, heuristics, ahead_of_time):
     case(fn.__name__, fn)
 finish()
