@@ -2,6 +2,7 @@
 # driver in a launch, failures.
 # TIMEOUT: 240
 import ctypes as c
+import inspect
 import os
 import sys
 import types
@@ -189,7 +190,7 @@ def variants():
 
     def made(*args, **kwargs):
         r = request(*args, **kwargs)
-        flags[r] = kwargs.get("first_only", args[10] if len(args) > 10 else False)
+        flags[r] = inspect.signature(request).bind(*args, **kwargs).arguments.get("first_only", False)
         return r
 
     request, ditron._compile.request, ditron._compile.image_of = ditron._compile.request, made, note
