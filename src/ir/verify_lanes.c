@@ -137,6 +137,8 @@ static void strip_rules(V *v, const IrOp *op) {
        m->rank == 2 && m->shape[0] == 16 && m->shape[1] * bytes == 128 && m->layout &&
            (m->stages == v->m->num_warps || m->stages == 2 * v->m->num_warps),
        "the buffer is not one or two swizzled stages of 16 rows of 128 bytes for each warp");
+  want(v, op, m->stages != v->m->num_warps || !ir_attr_i(op, ATTR_strip),
+       "one buffer for each warp takes tiles of one strip only");
   want(v, op, d->rank >= 2 && d->dtype == m->dtype && (bytes == 2 || bytes == 4),
        "the tensor is not of 16-bit or 32-bit elements");
   if (!want(v, op, op->noperands == 2u + (uint32_t)d->rank + 16, "a strip is 16 registers")) return;

@@ -684,6 +684,8 @@ static void test_strips(void **state) {
       {"strip_store %d3, %m, %t, %t, %t, " T16 " {strip=0}", NULL},
       {"strip_store %d, %one, %t, %t, " T16 " {strip=0}", NULL},
       {"strip_store %d, %plain, %t, %t, " T16 " {strip=0}", NOT_SWIZZLED},
+      {"strip_store %d, %one, %t, %t, " T16 " {strip=1}",
+       "one buffer for each warp takes tiles of one strip only"},
       {"strip_store %d, %few, %t, %t, " T16 " {strip=0}", NOT_SWIZZLED},
       {"strip_store %d, %wide, %t, %t, " T16 " {strip=0}", NOT_SWIZZLED},
       {"strip_store %d, %m, %t, %t, " T16 " {strip=0, rmw=fadd}", NULL},
