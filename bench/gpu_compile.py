@@ -46,7 +46,7 @@ def measure():
 least = {}
 for turn in range(ROUNDS + 1):  # the cases in turn; the first one warms up
     for what, file, kernel, warps, stages, args, first in CASES:
-        request = _compile.request(str(KERNELS / file), None, kernel, "sm_90a", warps, stages, True, [], {}, args, first)
+        request = _compile.request(str(KERNELS / file), None, kernel, "sm_90a", warps, stages, 0, True, [], {}, args, first)
         before = measure()
         _ditron.compile_here(request)
         took = [b - a for a, b in zip(before, measure())]
