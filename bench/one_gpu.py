@@ -143,7 +143,7 @@ class Bench(ditron.Runner):
                     print(f"{title} {who} {config}: {(str(e) or repr(e)).splitlines()[0]}", flush=True)
                     continue
                 check()
-                ms = self.time_ms(calls, 5) if self.timed else 0.0
+                ms = min(self.time_ms(calls, 8) for _ in range(3)) if self.timed else 0.0
                 if best is None or ms < best[0]:
                     best = (ms, config, calls)
             return best
