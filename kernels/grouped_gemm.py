@@ -13,6 +13,15 @@ from tile_order import grouped
 
 
 @triton.jit
+def group_of(offsets_ptr, g, first, pid, programs, BLOCK_M: tl.constexpr):
+    """Where group g begins, its rows, its rows of tiles, and the first of its tiles that is this instance's: whose number among the tiles
+    of all groups, `first` of them before, leaves pid when divided by the grid."""
+    begin = tl.load(offsets_ptr + g)
+    rows = tl.load(offsets_ptr + g + 1) - begin
+    return begin, rows, tl.cdiv(rows, BLOCK_M), (pid + programs - first % programs) % programs
+
+
+@triton.jit
 def grouped_gemm_kernel(a_ptr, b_ptr, c_ptr, offsets_ptr, groups, N, K, stride_am, stride_ak, stride_bg, stride_bk, stride_bn,
                         stride_cm, stride_cn, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
                         GROUP_M: tl.constexpr, PRECISION: tl.constexpr = "ieee"):
@@ -23,12 +32,8 @@ def grouped_gemm_kernel(a_ptr, b_ptr, c_ptr, offsets_ptr, groups, N, K, stride_a
     tiles_n = tl.cdiv(N, BLOCK_N)
     first = 0  # tiles of the groups before
     for g in range(0, groups):
-        begin = tl.load(offsets_ptr + g)
-        rows = tl.load(offsets_ptr + g + 1) - begin
-        tiles_m = tl.cdiv(rows, BLOCK_M)
+        begin, rows, tiles_m, own = group_of(offsets_ptr, g, first, pid, programs, BLOCK_M)
         tiles = tiles_m * tiles_n
-        # the first of this group's tiles whose number among all leaves pid when divided by the grid
-        own = (pid + programs - first % programs) % programs
         for tile in range(own, tiles, programs):
             pid_m, pid_n = grouped(tile, tiles_m, tiles_n, 0, 1, GROUP_M)
             m = begin.to(tl.int64) + pid_m * BLOCK_M
@@ -51,11 +56,8 @@ def grouped_gemm_descriptor_kernel(a_desc, b_desc, c_ptr, offsets_ptr, groups, N
     tiles_n = tl.cdiv(N, BLOCK_N)
     first = 0  # tiles of the groups before
     for g in range(0, groups):
-        begin = tl.load(offsets_ptr + g)
-        rows = tl.load(offsets_ptr + g + 1) - begin
-        tiles_m = tl.cdiv(rows, BLOCK_M)
+        begin, rows, tiles_m, own = group_of(offsets_ptr, g, first, pid, programs, BLOCK_M)
         tiles = tiles_m * tiles_n
-        own = (pid + programs - first % programs) % programs
         for tile in range(own, tiles, programs):
             pid_m, pid_n = grouped(tile, tiles_m, tiles_n, 0, 1, GROUP_M)
             acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)

@@ -89,10 +89,6 @@ static bool depends(Behind *a, const IrValue *v, const IrValue *x, const IrBlock
   return depends_on(v, x, b, &seen);
 }
 
-static int64_t registers(const IrModule *m, const IrType *t) {
-  return ir_type_elems(t) * ir_type_bytes(t) / ((int64_t)m->num_warps * m->lanes * 4);
-}
-
 static bool find_dots(const IrBlock *b, Pair *x) {
   PASS_EACH_OP(b, op) {
     if (op->nregions && op->kind != OP_reduce) return false;
@@ -139,9 +135,9 @@ static bool find_pair(Behind *a, IrOp *loop, Pair *x) {
   }
   ir_walk((IrBlock *)(uintptr_t)b, writes, &any);
   if (any || !x->axis) return false;
-  const int64_t sum = registers(m, x->second->results[0].type);
+  const int64_t sum = pass_registers(m, x->second->results[0].type);
   const int64_t all =
-      sum + registers(m, x->first->results[0].type) + registers(m, ir_operand(x->second, 0)->type);
+      sum + pass_registers(m, x->first->results[0].type) + pass_registers(m, ir_operand(x->second, 0)->type);
   if (sum < LEAST_REGISTERS) return false;
   const int64_t own = m->max_registers ? m->max_registers - SPARE_REGISTERS : MOST_REGISTERS,
                 most = own < MOST_REGISTERS ? own : MOST_REGISTERS;

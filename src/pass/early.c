@@ -29,15 +29,6 @@ typedef struct Early {
   uint32_t ndots;
 } Early;
 
-static bool is_at_or_before(const IrOp *a, const IrOp *b) { // of one block
-  while (a && a != b) a = a->next;
-  return a != NULL;
-}
-
-static int64_t registers(const IrModule *m, const IrType *t) {
-  return ir_type_elems(t) * ir_type_bytes(t) / ((int64_t)m->num_warps * m->lanes * 4);
-}
-
 static bool find_dots(Early *e, const IrBlock *b) {
   e->ndots = 0;
   PASS_EACH_OP(b, op) {
@@ -62,7 +53,7 @@ static bool needs(const IrOp *first, IrOp *dot, uint32_t *n) {
   for (uint32_t i = 0; i < dot->noperands; i++) {
     const IrValue *v = ir_operand(dot, i);
     IrOp *op = v ? v->def : NULL;
-    if (!op || op->parent != dot->parent || is_at_or_before(op, first)) {
+    if (!op || op->parent != dot->parent || pass_is_before(op, first)) {
       if (op == first) return false;
       continue;
     }
@@ -121,12 +112,12 @@ static void visit(Early *e, IrBlock *b) {
       continue;
     int64_t sums = 0;
     for (uint32_t i = 0; i < e->ndots; i++)
-      if (is_sum(e->dots[i])) sums += registers(e->pass->m, e->dots[i]->results[0].type);
+      if (is_sum(e->dots[i])) sums += pass_registers(e->pass->m, e->dots[i]->results[0].type);
     bool moved = false;
     for (uint32_t i = 2; i < e->ndots; i++) { // the second stands behind the first already
       IrOp *first = e->dots[0], *dot = e->dots[i];
-      const int64_t both =
-          registers(e->pass->m, first->results[0].type) * 3 / 2 + registers(e->pass->m, dot->results[0].type);
+      const int64_t both = pass_registers(e->pass->m, first->results[0].type) * 3 / 2 +
+                           pass_registers(e->pass->m, dot->results[0].type);
       if (is_sum(first) || is_sum(dot) || sums + both > room(e->pass->m) || !move_up(e, first, dot)) continue;
       ir_set_attr_i(first, ATTR_until_use, 1);
       ir_set_attr_i(dot, ATTR_until_use, 1);

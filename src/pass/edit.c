@@ -260,3 +260,12 @@ int64_t pass_trip_count(const IrOp *op) {
   const __int128 n = (span + by - 1) / by;
   return n > INT64_MAX ? -1 : (int64_t)n;
 }
+
+int64_t pass_registers(const IrModule *m, const IrType *t) {
+  return ir_type_elems(t) * ir_type_bytes(t) / ((int64_t)m->num_warps * m->lanes * 4);
+}
+
+bool pass_is_before(const IrOp *a, const IrOp *b) {
+  while (a && a != b) a = a->next;
+  return a != NULL;
+}

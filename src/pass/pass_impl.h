@@ -15,6 +15,9 @@ static inline int64_t pass_sext(uint64_t v, int bits) {
 int pass_elem_bits(const IrType *t); // 64 for pointers
 
 // ---- edit.c: changes that several passes make -------------------------------------------------------------------------
+int64_t pass_registers(const IrModule *m,
+                       const IrType *t); // 32-bit ones of a thread that a tile takes, shared by all evenly
+bool pass_is_before(const IrOp *a, const IrOp *b); // in one block, or b itself
 bool pass_const(const IrValue *v, uint64_t *bits); // const or splat of const: bits, zero-extended
 IrValue *pass_const_bits(IrBuilder *b, const IrType *t, uint64_t bits);
 bool pass_defined_in(const IrValue *v, const IrBlock *b); // in b or in a region below it

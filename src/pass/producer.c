@@ -89,11 +89,6 @@ static IrOp *dropping(const IrOp *load) {
                                                                                                  : NULL;
 }
 
-static bool is_before(const IrOp *a, const IrOp *b) { // of one block, or b itself
-  while (a && a != b) a = a->next;
-  return a != NULL;
-}
-
 IrOp *pass_last_product(const IrValue *v) {
   IrOp *last = NULL;
   for (const IrUse *u = v->uses; u; u = u->next) {
@@ -104,7 +99,7 @@ IrOp *pass_last_product(const IrValue *v) {
     else if (dot->kind != OP_dot || u == &dot->operands[2])
       dot = NULL;
     if (!dot) return NULL;
-    if (!last || is_before(last, dot)) last = dot;
+    if (!last || pass_is_before(last, dot)) last = dot;
   }
   return last;
 }
@@ -130,7 +125,7 @@ IrOp *pass_held_until(const IrValue *v, IrOp **product) {
       until = *product = op;
     if (until) until = in_block(until, v->def->parent);
     if (!until) return NULL;
-    if (!last || is_before(last, until)) last = until;
+    if (!last || pass_is_before(last, until)) last = until;
   }
   return last;
 }
@@ -244,7 +239,7 @@ static int64_t block_bytes(const IrType *t) { return ir_type_elems(t) * ir_dtype
 static bool is_within(const Reader *x, IrOp *op) {
   const IrOp *end = x->ends_with_feed ? x->feed[x->nfeeds - 1] : x->dot;
   IrOp *at = in_block(op, x->dot->parent);
-  return at && is_before(x->feed[0], at) && is_before(at, end);
+  return at && pass_is_before(x->feed[0], at) && pass_is_before(at, end);
 }
 
 // Does a product of this block, or of a loop between, read from the ring already? Each has one of its own, or it would wait for the
@@ -348,7 +343,7 @@ static void note_product(Producer *p, IrOp *dot) {
                vector = !own && x.nfeeds && owner == dot && is_vector(p, op);
     if ((block || vector) && x.nfeeds < MOST_FEEDS && place_is_scalar(p, op)) add_feed(p, &x, &r, op);
   }
-  x.ends_with_feed = x.nfeeds && is_before(dot, x.feed[x.nfeeds - 1]);
+  x.ends_with_feed = x.nfeeds && pass_is_before(dot, x.feed[x.nfeeds - 1]);
   if (!x.nfeeds) return;
   const bool in_loop = x.loop != NULL;
   r.stages = (int)(in_loop && ir_attr_i(x.loop, ATTR_stages) ? ir_attr_i(x.loop, ATTR_stages)
@@ -515,8 +510,9 @@ static void after_product(Side *s, const Reader *x, IrBuilder b, State *st, IrVa
     if (!user || user == ir_terminator(dot->parent)) {
       s->back[s->nback++] = (Back){x->ring, st->stage[x->ring], dot->loc};
     } else { // behind a vector that comes later, too
-      IrBuilder used =
-          x->ends_with_feed && user != b.before && is_before(user, b.before) ? b : ir_builder_after(user);
+      IrBuilder used = x->ends_with_feed && user != b.before && pass_is_before(user, b.before)
+                           ? b
+                           : ir_builder_after(user);
       used.loc = dot->loc;
       hand_back(&used, r, st->stage[x->ring]);
     }
