@@ -19,9 +19,9 @@ import triton.language as tl
 def decode_split_kernel(q_ptr, k_ptr, v_ptr, partial_ptr, partial_lse_ptr, block_table_ptr, seq_lens_ptr, scale, table_stride, q_batch,
                         q_head, k_page, k_row, k_head, heads, kv_heads, HEAD_DIM: tl.constexpr, GROUP: tl.constexpr,
                         PAGE: tl.constexpr, BLOCK_N: tl.constexpr, SPLITS: tl.constexpr):
-    """The share of split program_id(0): partial f32[batch * heads, SPLITS, D] and the base-2 log of its sums, partial_lse
-    f32[batch * heads, SPLITS], -inf for an empty share; the natural log where SPLITS is 1. GROUP: a power of two, at least 16 and
-    heads // kv_heads. Grid: (SPLITS, kv_heads, batch)."""
+    """The share of split program_id(0): partial [batch * heads, SPLITS, D], f32 or, where SPLITS is 1, of out's type, and the base-2 log
+    of its sums, partial_lse f32[batch * heads, SPLITS], -inf for an empty share; the natural log where SPLITS is 1. GROUP: a power of
+    two, at least 16 and heads // kv_heads. Grid: (SPLITS, kv_heads, batch)."""
     split = tl.program_id(0)
     kv_head = tl.program_id(1)
     batch = tl.program_id(2).to(tl.int64)

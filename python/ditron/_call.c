@@ -13,8 +13,12 @@
 // ---- binding -----------------------------------------------------------------------------------------------------------
 static bool take_long(PyObject *o, const char *what, long lo, long hi, long *out) {
   if (o == Py_None) return true;
+  if (!PyIndex_Check(o))
+    return PyErr_Format(PyExc_TypeError, "%s is %R; it must be an integer", what, o), false;
   const long x = PyLong_AsLong(o);
   if (x == -1 && PyErr_Occurred()) return false;
+  if ((x < lo || x > hi) && lo == hi)
+    return PyErr_Format(PyExc_ValueError, "%s is %ld; only %ld is supported", what, x, lo), false;
   if (x < lo || x > hi)
     return PyErr_Format(PyExc_ValueError, "%s is %ld; it must be from %ld to %ld", what, x, lo, hi), false;
   *out = x;

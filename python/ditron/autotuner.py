@@ -31,6 +31,8 @@ class Config:
     def __init__(self, kwargs, num_warps=4, num_stages=3, num_ctas=1, maxnreg=None, pre_hook=None, ir_override=None):
         self.kwargs, self.num_warps, self.num_stages, self.num_ctas = kwargs, num_warps, num_stages, num_ctas
         self.maxnreg, self.pre_hook, self.ir_override = maxnreg, pre_hook, ir_override
+        if maxnreg is not None and not 24 <= maxnreg <= 255:
+            raise ValueError(f"maxnreg is {maxnreg}; it must be from 24 to 255")
 
     def all_kwargs(self):
         options = {"num_warps": self.num_warps, "num_ctas": self.num_ctas, "num_stages": self.num_stages, "maxnreg": self.maxnreg,

@@ -114,6 +114,17 @@ has said 'out of patience'
 test ! -e never.image
 
 # it is started before the kernel is read; one that reads files only is started again, and one that nobody needs is ended
+# too few registers for a product are the limit's fault
+cat >few <<'END'
+#!/bin/sh
+echo "ptxas fatal   : (C7602) Insufficient registers (128) to compile instruction at line 7 in function 'product'. Please recompile with a register target of 154 or higher" >&2
+exit 255
+END
+chmod +x few
+if DITRON_CACHE_OFF=1 DITRON_PTXAS=$PWD/few ditron compile k.py:copy --target sm_90a --sig "$sig" --maxnreg 128 -o never.image 2>said; then exit 1; fi
+has said 'the kernel needs 154 registers a thread or more; maxnreg is 128'
+has said 'a larger maxnreg or none'
+
 if ptxas=$(command -v ptxas || command -v /usr/local/cuda/bin/ptxas); then
   cat >files_only <<B
 #!/bin/sh

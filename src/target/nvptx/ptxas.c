@@ -100,6 +100,13 @@ static void refuse(Lower *l, char *said, int code) {
     line = s;
     if (strstr(s, "error") || strstr(s, "fatal")) break;
   }
+  const char *needs = strstr(line, "C7602") ? strstr(line, "register target of ") : NULL;
+  if (needs && l->ir->max_registers) {
+    diag(l->diags, DIAG_ERROR, LOC_NONE, "the kernel needs %lu registers a thread or more; maxnreg is %d",
+         strtoul(needs + strlen("register target of "), NULL, 10), l->ir->max_registers);
+    diag_hint(l->diags, "a larger maxnreg or none, smaller blocks, or more warps");
+    escape_now(l->arena->escape, ST_LIMIT, "too few registers");
+  }
   diag(l->diags, DIAG_ERROR, LOC_NONE, "target nvptx: ptxas refused the code (exit code %d): %s", code, line);
   escape_now(l->arena->escape, ST_INTERNAL, "ptxas: %.200s", line);
 }
