@@ -257,7 +257,8 @@ DT_API dt_status dt_compile_file(dt_context *c, const char *path, const char *ke
 DT_API dt_status dt_compile_text(dt_context *c, const char *name, const char *text, size_t len,
                                  const char *kernel, const dt_named *args, size_t nargs,
                                  const dt_compile_options *options, dt_image **out);
-/* Kernels of a file with their parameters, one a line: "name(param, param: constexpr = default, ...)". */
+/* Kernels of a file with their parameters, one a line: "name(param, param: constexpr = default, ...)". Functions that others of the
+ * file call are left out. */
 DT_API dt_status dt_list_kernels(dt_context *c, const char *path, char *text, size_t capacity);
 /* Text of a compile stage: "ast", "tile", "placed", "llvm", "asm", or the name of a pass (the IR after it), or "all". *text is owned
  * by the context's thread like dt_error. */

@@ -136,6 +136,7 @@ static Status list(ApiCall *call, void *user) {
   char *text = arena_strdup(a, "");
   for (int i = 0; i < kernels.n; i++) {
     const FrontKernel *k = &kernels.list[i];
+    if (k->called) continue;
     text = arena_printf(a, "%s%s(", text, k->name);
     for (int j = 0; j < k->nparams; j++) {
       const FrontParam *p = &k->params[j];

@@ -43,6 +43,9 @@ ditron opt inline fold cse - <tile.ir | cmp - once.ir
 ditron compile k.py:copy --sig "$sig" --explain 2>remarks >report
 has remarks "wait class of 'copy' is none"
 ditron compile k.py --list | grep -x 'copy(x_ptr, y_ptr, n, BLOCK: constexpr)'
+ditron compile "$ROOT/kernels/grouped_gemm.py" --list >listed # not what its kernels call
+grep -q '^grouped_gemm_descriptor_kernel(' listed
+if grep '^group_of(' listed; then exit 1; fi
 ditron compile k.py:copy --sig 'x_ptr=*f32, y_ptr=*f32, n=u64:16, BLOCK=8' --emit tile >tile
 has tile '%n: i64 {divisible=16, unsigned=true}'
 
