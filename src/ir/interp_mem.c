@@ -146,9 +146,10 @@ static void hold_back(World *w, Instance *in, const Access *x, const void *src, 
     if (w->delaying) w->delaying->prev_delaying = &in->next_delaying;
     w->delaying = in;
   }
-  const size_t at = in->held.len, es = x->bytes / n;
+  const size_t at = bits_round_up(in->held.len, 8),
+               es = x->bytes / n; // on an element's boundary, whatever is held before
   vec_reserve(&w->arena, &in->held, at + x->bytes);
-  in->held.len += (uint32_t)x->bytes;
+  in->held.len = (uint32_t)(at + x->bytes);
   if (stride)
     memcpy(in->held.data + at, src, x->bytes);
   else
