@@ -54,10 +54,16 @@ int main(int argc, char **argv) {
 int cli_fail(const char *fmt, ...) {
   va_list ap;
   va_start(ap, fmt);
-  fputs("ditron: ", stderr);
-  vfprintf(stderr, fmt, ap);
-  fputc('\n', stderr);
+  char *text = NULL;
+  size_t n;
+  FILE *to = open_memstream(&text, &n); // a line is one write: other ranks' processes write there too
+  FILE *f = to ? to : stderr;
+  fputs("ditron: ", f);
+  vfprintf(f, fmt, ap);
+  fputc('\n', f);
   va_end(ap);
+  if (to && fclose(to) == 0) fwrite(text, 1, n, stderr);
+  free(text);
   return 1;
 }
 

@@ -33,7 +33,8 @@ class ContextOptions(C.Structure):
 class CompileOptions(C.Structure):
     _fields_ = [("size", C.c_size_t), ("target", C.c_char_p), ("num_warps", C.c_int), ("num_stages", C.c_int),
                 ("search_path", C.POINTER(C.c_char_p)), ("globals", C.c_void_p), ("nglobals", C.c_size_t),
-                ("explain", C.c_bool), ("no_specialise", C.c_bool)]
+                ("explain", C.c_bool), ("no_specialise", C.c_bool), ("no_asserts", C.c_bool), ("cached_only", C.c_bool),
+                ("max_registers", C.c_int), ("first_only", C.c_bool)]
 
 
 def split_sig(text):

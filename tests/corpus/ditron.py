@@ -34,7 +34,8 @@ class Named(c.Structure):
 class CompileOptions(c.Structure):
     _fields_ = [("size", c.c_size_t), ("target", c.c_char_p), ("num_warps", c.c_int), ("num_stages", c.c_int),
                 ("search_path", c.POINTER(c.c_char_p)), ("globals", c.POINTER(Named)), ("nglobals", c.c_size_t),
-                ("explain", c.c_bool), ("no_specialise", c.c_bool), ("no_asserts", c.c_bool), ("cached_only", c.c_bool), ("max_registers", c.c_int), ("first_only", c.c_bool)]
+                ("explain", c.c_bool), ("no_specialise", c.c_bool), ("no_asserts", c.c_bool), ("cached_only", c.c_bool),
+                ("max_registers", c.c_int), ("first_only", c.c_bool)]
 
 
 class ContextOptions(c.Structure):
