@@ -51,41 +51,60 @@ int main(int argc, char **argv) {
 }
 
 // ---- messages -------------------------------------------------------------------------------------------------------------
-int cli_fail(const char *fmt, ...) {
-  va_list ap;
-  va_start(ap, fmt);
-  char *text = NULL;
+// A message is one write: other ranks' processes write to the same terminal.
+typedef struct Message {
+  FILE *f; // where it is put together
+  char *text;
   size_t n;
-  FILE *to = open_memstream(&text, &n); // a line is one write: other ranks' processes write there too
-  FILE *f = to ? to : stderr;
-  fputs("ditron: ", f);
-  vfprintf(f, fmt, ap);
-  fputc('\n', f);
+} Message;
+static void begin_message(Message *m) {
+  *m = (Message){0};
+  m->f = open_memstream(&m->text, &m->n);
+  if (!m->f) m->f = stderr;
+}
+static void end_message(Message *m) {
+  if (m->f != stderr && fclose(m->f) == 0) fwrite(m->text, 1, m->n, stderr);
+  free(m->text);
+}
+
+int cli_fail(const char *fmt, ...) {
+  Message m;
+  va_list ap;
+  begin_message(&m);
+  va_start(ap, fmt);
+  fputs("ditron: ", m.f);
+  vfprintf(m.f, fmt, ap);
+  fputc('\n', m.f);
   va_end(ap);
-  if (to && fclose(to) == 0) fwrite(text, 1, n, stderr);
-  free(text);
+  end_message(&m);
   return 1;
 }
 
 int cli_usage(const char *command, const char *fmt, ...) {
+  Message m;
   va_list ap;
+  begin_message(&m);
   va_start(ap, fmt);
-  fprintf(stderr, "ditron %s: ", command);
-  vfprintf(stderr, fmt, ap);
-  fprintf(stderr, "\n`ditron %s --help` shows how\n", command);
+  fprintf(m.f, "ditron %s: ", command);
+  vfprintf(m.f, fmt, ap);
+  fprintf(m.f, "\n`ditron %s --help` shows how\n", command);
   va_end(ap);
+  end_message(&m);
   return 2;
 }
 
 // Diagnostics with a place speak for themselves; other texts get in front what was attempted, unless they name it.
 int cli_failed(dt_context *c, const char *what, dt_status s) {
   const char *text = *dt_error(c) ? dt_error(c) : dt_status_name(s);
+  Message m;
+  begin_message(&m);
   if (!strstr(text, ": error: ")) {
     const bool named = !what || strstr(text, what);
     if (strncmp(text, "error: ", 7) == 0) text += 7;
-    fprintf(stderr, "ditron: %s%s", named ? "" : what, named ? "" : ": ");
+    fprintf(m.f, "ditron: %s%s", named ? "" : what, named ? "" : ": ");
   }
-  fprintf(stderr, "%s%s", text, text[strlen(text) - 1] == '\n' ? "" : "\n");
+  fprintf(m.f, "%s%s", text, text[strlen(text) - 1] == '\n' ? "" : "\n");
+  end_message(&m);
   return 1;
 }
 

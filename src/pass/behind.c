@@ -15,8 +15,7 @@
 
 enum {                  // of a thread
   LEAST_REGISTERS = 32, // for the last product's result
-  MOST_REGISTERS = 176, // for both results and p
-  SPARE_REGISTERS = 40  // of a limit that the program sets
+  MOST_REGISTERS = 176  // for both results and p
 };
 
 typedef struct Done { // a loop whose last product comes behind
@@ -139,12 +138,11 @@ static bool find_pair(Behind *a, IrOp *loop, Pair *x) {
   const int64_t all =
       sum + pass_registers(m, x->first->results[0].type) + pass_registers(m, ir_operand(x->second, 0)->type);
   if (sum < LEAST_REGISTERS) return false;
-  const int64_t own = m->max_registers ? m->max_registers - SPARE_REGISTERS : MOST_REGISTERS,
-                most = own < MOST_REGISTERS ? own : MOST_REGISTERS;
-  if (all > most)
+  const bool fits = all <= pass_register_room(m, MOST_REGISTERS);
+  if (!fits)
     pass_remark(a->pass, x->second->loc,
                 "this product is not computed beside the next turn: the tiles take too many registers");
-  return all <= most;
+  return fits;
 }
 
 // ---- another turn's -------------------------------------------------------------------------------------------------------------------

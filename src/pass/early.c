@@ -12,15 +12,12 @@
 // between writes. All products of a loop together must fit into the registers.
 #include "pass/pass_impl.h"
 
-#include <string.h>
-
 enum {
   MOST_PRODUCTS = 16,
   MOST_OPS = 64, // that move with a product
   // of a thread, for the results in flight, what is made of the first, and the sums that a loop carries
   MOST_REGISTERS = 208,
-  SHARED_REGISTERS = 8, // fewer where a thread has 240, not 255 (more than one group of four warps)
-  SPARE_REGISTERS = 40  // of a limit that the program sets
+  SHARED_REGISTERS = 8 // fewer where a thread has 240, not 255 (more than one group of four warps)
 };
 
 typedef struct Early {
@@ -100,9 +97,7 @@ static bool move_up(Early *e, IrOp *first, IrOp *dot) {
 }
 
 static int64_t room(const IrModule *m) {
-  const int64_t own = m->max_registers - SPARE_REGISTERS;
-  const int64_t most = MOST_REGISTERS - (m->num_warps > 4 ? SHARED_REGISTERS : 0);
-  return m->max_registers && own < most ? own : most;
+  return pass_register_room(m, MOST_REGISTERS - (m->num_warps > 4 ? SHARED_REGISTERS : 0));
 }
 
 static void visit(Early *e, IrBlock *b) {

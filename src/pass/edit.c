@@ -265,6 +265,12 @@ int64_t pass_registers(const IrModule *m, const IrType *t) {
   return ir_type_elems(t) * ir_type_bytes(t) / ((int64_t)m->num_warps * m->lanes * 4);
 }
 
+int64_t pass_register_room(const IrModule *m, int64_t most) {
+  enum { SPARE = 40 };
+  const int64_t own = m->max_registers ? m->max_registers - SPARE : most;
+  return own < most ? own : most;
+}
+
 bool pass_is_before(const IrOp *a, const IrOp *b) {
   while (a && a != b) a = a->next;
   return a != NULL;

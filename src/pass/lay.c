@@ -427,8 +427,9 @@ static IrValue *memory_operand(Lay *l, IrOp *dot, IrValue *v, bool any_order, bo
 static bool is_light(const IrOp *op) {
   if (op->nresults != 1 || op->nregions) return false;
   const IrType *t = op->results[0].type;
+  if (op->kind == OP_mem_view) return true;
   if (op->kind == OP_mem_load) return t->rank == 1;
-  if (op->kind == OP_mem_view || t->kind != IR_TILE || !ir_op_is_pure(op)) return op->kind == OP_mem_view;
+  if (t->kind != IR_TILE || !ir_op_is_pure(op)) return false;
   for (uint32_t i = 0; i < op->noperands; i++) {
     const IrValue *v = ir_operand(op, i);
     if (v && v->type->kind == IR_TILE && v->def && v->def->parent == op->parent &&
@@ -467,8 +468,13 @@ static void lay_wgmma(Lay *l, IrOp *op, int which) {
   const IrLayout al =
       layout_wgmma_a(2, a->type->shape, warps, (uint32_t)bits_log2(4u / ir_dtypes[s->a].bytes));
   // what must pass through block memory is read there, which takes no registers
-  const bool is_far = !is_cheap(l, a) && layout_move(layout_of(l, a), &al) == MOVE_SHARED;
-  if ((is_far || is_loaded(a, op)) && (s->any_major || !is_turned(a)))
+  const bool in_memory =
+      (s->any_major || !is_turned(a)) &&
+      (is_loaded(a, op) || (!is_cheap(l, a) && layout_move(layout_of(l, a), &al) == MOVE_SHARED));
+  pass_remark(l->pass, op->loc,
+              "this product is one of four warps (wgmma, 64 x %d x %d a time), its first operand in %s",
+              ct->shape[1] / warps[1], s->k, in_memory ? "block memory" : "registers");
+  if (in_memory)
     a = memory_operand(l, op, a, s->any_major, false, &a_trans);
   else
     a = in_layout(l, a, &al);
@@ -511,19 +517,9 @@ static const char *why_not_unit(const Lay *l, const IrOp *dot, bool groups) {
   return known ? "it is too small" : NULL;
 }
 
-static void explain_dot(Lay *l, const IrOp *op, int group) {
+static void explain_dot(Lay *l, const IrOp *op) { // that four warps do not take
   const IrType *a = ir_operand(op, 0)->type, *b = ir_operand(op, 1)->type, *c = op->results[0].type;
   if (!l->pass->config->explain) return;
-  if (group >= 0) {
-    int32_t warps[2];
-    group_warps(l, c, warps);
-    const bool memory =
-        is_loaded(ir_operand(op, 0), op) && (ir_wgmma[group].any_major || !is_turned(ir_operand(op, 0)));
-    pass_remark(l->pass, op->loc,
-                "this product is one of four warps (wgmma, 64 x %d x %d a time), its first operand in %s",
-                c->shape[1] / warps[1], ir_wgmma[group].k, memory ? "block memory" : "registers");
-    return;
-  }
   const int one = lay_mma_shape(op);
   const char *types = arena_printf(l->arena, "there is none of %s and %s to %s", ir_dtypes[a->dtype].name,
                                    ir_dtypes[b->dtype].name, ir_dtypes[c->dtype].name);
@@ -543,11 +539,11 @@ static void explain_dot(Lay *l, const IrOp *op, int group) {
 static void lay_dot(Lay *l, IrOp *op) {
   const IrType *a = ir_operand(op, 0)->type, *b = ir_operand(op, 1)->type, *c = op->results[0].type;
   const int group = wgmma_shape(l, op);
-  explain_dot(l, op, group);
   if (group >= 0) {
     lay_wgmma(l, op, group);
     return;
   }
+  explain_dot(l, op);
   if (lay_mma_shape(op) >= 0) {
     int32_t warps[2];
     mma_warps(l, c, warps);

@@ -261,7 +261,8 @@ void low_dot_wait(Low *l, IrOp *op) {
 }
 
 // ---- tiles of products to tensors -----------------------------------------------------------------------------------------------------
-// Each warp takes its rows to the tensor, 128 bytes of each at a time, through two small buffers of its own (one, if that is all): no warp waits for another.
+// Each warp takes its rows to the tensor, 128 bytes of each at a time, through two small buffers of its own (one, if that is all): no
+// warp waits for another.
 void low_strips(Low *l, IrOp *op) {
   IrValue *d = ir_operand(op, 0), *v = ir_operand(op, 1);
   const uint32_t rank = (uint32_t)d->type->rank;

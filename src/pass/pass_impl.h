@@ -17,6 +17,8 @@ int pass_elem_bits(const IrType *t); // 64 for pointers
 // ---- edit.c: changes that several passes make -------------------------------------------------------------------------
 int64_t pass_registers(const IrModule *m,
                        const IrType *t); // 32-bit ones of a thread that a tile takes, shared by all evenly
+// Of `most` registers for products in flight and what they meet, those that a limit of the program's leaves beside addresses.
+int64_t pass_register_room(const IrModule *m, int64_t most);
 bool pass_is_before(const IrOp *a, const IrOp *b); // in one block, or b itself
 bool pass_const(const IrValue *v, uint64_t *bits); // const or splat of const: bits, zero-extended
 IrValue *pass_const_bits(IrBuilder *b, const IrType *t, uint64_t bits);

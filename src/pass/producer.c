@@ -34,8 +34,7 @@ typedef struct Ring { // of products that read blocks of the same kinds; not all
 
 typedef struct Reader { // a product that reads from a ring, in the program as it was
   IrOp *dot, *loop;     // loop: around it, or NULL
-  IrOp *
-      last; // of a block that products of inner loops read, dot the first: its stage goes back behind this; else NULL
+  IrOp *last; // of a block that products of inner loops read (dot: one): its stage goes back behind this
   uint32_t ring, nfeeds;
   IrOp *feed[MOST_FEEDS];     // in the order of the text
   uint32_t place[MOST_FEEDS]; // of each among the ring's blocks
@@ -447,11 +446,13 @@ static void advance(Producer *p, IrBuilder *b, const Ring *r, IrValue **stage, I
 }
 
 // Marks: of a feed its reader and which of its feeds it is; of a product its reader; of a loop around some the bits of their rings.
-static void *mark_of(uint32_t reader, uint32_t feed) { return (void *)(uintptr_t)((reader + 1) * 4 + feed); }
-static const Reader *reader_of(const Producer *p, const IrOp *op) {
-  return &p->readers[(uint32_t)(uintptr_t)op->aux / 4 - 1];
+static void *mark_of(uint32_t reader, uint32_t feed) {
+  return (void *)(uintptr_t)((reader + 1) * MOST_FEEDS + feed);
 }
-static uint32_t feed_of(const IrOp *op) { return (uint32_t)(uintptr_t)op->aux % 4; }
+static const Reader *reader_of(const Producer *p, const IrOp *op) {
+  return &p->readers[(uint32_t)(uintptr_t)op->aux / MOST_FEEDS - 1];
+}
+static uint32_t feed_of(const IrOp *op) { return (uint32_t)(uintptr_t)op->aux % MOST_FEEDS; }
 
 static void consume(Producer *p, IrOp *op, State *st) {
   const Reader *x = reader_of(p, op);

@@ -503,8 +503,7 @@ static bool can_raise(Find *s, IrOp *op, Block *b) {
   const bool load = op->kind == OP_load;
   IrValue *mask = ir_operand(op, load ? 1 : 2);
   const IrType *t = load ? op->results[0].type : ir_operand(op, 1)->type;
-  if (op->kind == OP_atomic_rmw ? !is_sum(op)
-                                : ir_attr_i(op, ATTR_order) != ORDER_weak || ir_attr_i(op, ATTR_volatile))
+  if (!is_sum(op) && (ir_attr_i(op, ATTR_order) != ORDER_weak || ir_attr_i(op, ATTR_volatile)))
     return no(r, "it is volatile or orders others");
   if (!is_matrix(t) && !(load && pass_travels(t)))
     return no(r, "it is not a matrix with rows of 32 bytes or more");

@@ -229,7 +229,6 @@ static void lower_partitions(Lower *l, const IrOp *op) {
                                       : "llvm.nvvm.setmaxnreg.inc.sync.aligned.u32",
                       NULL, 0, &count, 1);
     }
-    if (!budget) nvptx_warp_barrier(l); // else ptxas takes the partition for divergent
     const IrAttr *alone = ir_attr(op, ATTR_alone);
     if (alone && alone->ints.v[i]) { // the others are there to give up their registers
       const LLVMBasicBlockRef first_warp = lower_new_block(l, "alone");
