@@ -6,35 +6,13 @@ import ctypes as C
 import os
 from pathlib import Path
 
-DTYPES = "i1 i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64 f8e4m3 f8e5m2".split()
+from ditron import (BOOL, DTYPE, DTYPES, FLOAT, INT, NONE, PTR, STR, CompileOptions, ContextOptions, Named,  # noqa: F401
+                    Value)
+
 TL_DTYPES = dict(int1="i1", int8="i8", int16="i16", int32="i32", int64="i64", uint8="u8", uint16="u16", uint32="u32",
                  uint64="u64", float16="f16", bfloat16="bf16", float32="f32", float64="f64", float8e4nv="f8e4m3",
                  float8e5="f8e5m2")
-NONE, PTR, INT, FLOAT, BOOL, STR, DTYPE, FUNC, DESC = range(9)
 OK, COMPILE, INTERNAL = 0, None, None  # the rest by name, from the library
-
-
-class Value(C.Structure):
-    class U(C.Union):
-        _fields_ = [("ptr", C.c_void_p), ("i", C.c_int64), ("f", C.c_double), ("str", C.c_char_p)]
-
-    _fields_ = [("kind", C.c_int), ("dtype", C.c_int), ("u", U)]
-
-
-class Named(C.Structure):
-    _fields_ = [("name", C.c_char_p), ("value", Value)]
-
-
-class ContextOptions(C.Structure):
-    _fields_ = [("size", C.c_size_t), ("cache_dir", C.c_char_p), ("deadline", C.c_double), ("print", C.c_void_p),
-                ("user", C.c_void_p)]
-
-
-class CompileOptions(C.Structure):
-    _fields_ = [("size", C.c_size_t), ("target", C.c_char_p), ("num_warps", C.c_int), ("num_stages", C.c_int),
-                ("search_path", C.POINTER(C.c_char_p)), ("globals", C.c_void_p), ("nglobals", C.c_size_t),
-                ("explain", C.c_bool), ("no_specialise", C.c_bool), ("no_asserts", C.c_bool), ("cached_only", C.c_bool),
-                ("max_registers", C.c_int), ("first_only", C.c_bool)]
 
 
 def split_sig(text):
@@ -119,7 +97,7 @@ class Compiler:
 
     def options(self, target):
         return CompileOptions(size=C.sizeof(CompileOptions), target=target.encode() if target else None,
-                              search_path=C.cast(self.paths, C.POINTER(C.c_char_p)), globals=C.cast(self.bound, C.c_void_p),
+                              search_path=C.cast(self.paths, C.POINTER(C.c_char_p)), globals=C.cast(self.bound, C.POINTER(Named)),
                               nglobals=self.nbound)
 
     def arguments(self, sig):
