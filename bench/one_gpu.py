@@ -4,7 +4,8 @@
 
 The cases are the table of gpu_cases.py. Each compiles a kernel in several configurations, checks every one against torch in float64,
 keeps the fastest, then times rounds of every contestant in turn (a new order each round), many launches back to back between two events
-over buffers larger than the L2 cache. Printed: medians, and the median of the per-round ratios peer / ours with the smallest and largest.
+over buffers larger than the L2 cache. A series of launches is captured into a CUDA graph and the graph is timed, for every contestant alike, so
+that a short kernel is not measured by what the host needs to launch it. Printed: medians, and the median of the per-round ratios peer / ours with the smallest and largest.
 A configuration that does not compile or load is named with the reason. With --triton the same kernel files are compiled by Triton too, in
 the same configurations, and its fastest is one more contestant; that takes a while. With --device cpu small sizes are checked and nothing
 is timed. Needs torch; our kernels are compiled by the library."""
@@ -30,6 +31,10 @@ from gpu_cases import CASES  # noqa: E402
 ROUNDS = 7
 NAMES = {torch.float64: "f64", torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16", torch.int8: "i8", torch.int32: "i32",
          torch.int64: "i64", torch.float8_e4m3fn: "f8e4m3", torch.float8_e5m2: "f8e5m2"}
+
+
+def repeat(run, times):
+    return [run() for _ in range(times)]
 
 
 @dataclass
@@ -63,6 +68,7 @@ class Bench(ditron.Runner):
     def __init__(self, library, device, triton):
         self.device, self.timed, self.out, self.triton, self.triton_calls = device, device != "cpu", [], triton, None
         self.blocks = Blocks
+        self.multiprocessors = torch.cuda.get_device_properties(0).multi_processor_count if self.timed else 2
         self.lib = c.CDLL(library, mode=c.RTLD_LOCAL)
         self.lib.dt_error.restype = self.lib.dt_status_name.restype = self.lib.dt_kernel_arg_name.restype = c.c_char_p
         self.lib.dt_team_local.restype = c.c_void_p
@@ -74,6 +80,7 @@ class Bench(ditron.Runner):
         self.check(self.lib.dt_team_create(self.context, c.byref(t), c.byref(self.team)))
         self.rank = c.c_void_p(self.lib.dt_team_local(self.team, 0))
         if self.timed:
+            torch.cuda.set_stream(torch.cuda.Stream())  # the default one cannot be captured
             native = c.c_void_p(torch.cuda.current_stream().cuda_stream)
             self.check(self.lib.dt_stream_wrap(self.rank, native, b"torch", c.byref(self.stream)))
         else:
@@ -143,7 +150,7 @@ class Bench(ditron.Runner):
                     print(f"{title} {who} {config}: {(str(e) or repr(e)).splitlines()[0]}", flush=True)
                     continue
                 check()
-                ms = min(self.time_ms(calls, 8) for _ in range(3)) if self.timed else 0.0
+                ms = min(repeat(self.series(calls, 8), 4)[1:]) if self.timed else 0.0
                 if best is None or ms < best[0]:
                     best = (ms, config, calls)
             return best
@@ -160,14 +167,22 @@ class Bench(ditron.Runner):
             raise SystemExit(f"{title}: relative error {err:.3g}, allowed {bound:.3g}; nothing was timed")
 
     # ---- time ----
-    def time_ms(self, calls, times):
-        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        start.record()
-        for i in range(times):
-            calls[i % len(calls)]()
-        end.record()
-        end.synchronize()
-        return start.elapsed_time(end) / times
+    def series(self, calls, times):
+        """A function that runs that many launches, the calls in turn, and returns the milliseconds of one."""
+        graph = torch.cuda.CUDAGraph()
+        self.sync()
+        with torch.cuda.graph(graph, stream=torch.cuda.current_stream()):
+            for i in range(times):
+                calls[i % len(calls)]()
+
+        def run():
+            start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            start.record()
+            graph.replay()
+            end.record()
+            end.synchronize()
+            return start.elapsed_time(end) / times
+        return run
 
     def race(self, title, best, peers, work, unit):
         """best: of fastest(); peers: name -> list of calls over different buffers; work: in units a millisecond."""
@@ -179,14 +194,17 @@ class Bench(ditron.Runner):
         if self.triton_calls:
             contestants["Triton"] = self.triton_calls[2]
         for calls in contestants.values():
-            self.time_ms(calls, 8)
-        times = max(8, int(20 / self.time_ms(best[2], 8)))
+            calls[0]()  # what a first call prepares cannot be captured
+        times = max(8, int(20 / min(repeat(self.series(best[2], 8), 3))))
+        series = {n: self.series(calls, times) for n, calls in contestants.items()}
+        for run in series.values():
+            run()
         rounds = {n: [] for n in contestants}
         for _ in range(ROUNDS):
             order = list(contestants)
             random.shuffle(order)
             for n in order:
-                rounds[n].append(self.time_ms(contestants[n], times))
+                rounds[n].append(series[n]())
         row = {"name": name, "unit": unit}
         for n, ms in rounds.items():
             ratio = sorted(p / o for p, o in zip(ms, rounds["ours"]))

@@ -35,3 +35,20 @@ def own_rows_last(pid, tiles_m, tiles_n, rank, world, GROUP_M: tl.constexpr):
     peers wait for their rows."""
     pid_m, pid_n = grouped(pid, tiles_m, tiles_n, rank, world, GROUP_M)
     return (pid_m + (rank + 1) * tiles_m // world) % tiles_m, pid_n
+
+
+@triton.jit
+def snake_turns(tiles):
+    """How many tiles this instance takes where each turn hands one to every instance, from the other end in every second turn: of work
+    that falls from tile to tile each gets about the same."""
+    grid = tl.num_programs(0)
+    turns = tiles // grid
+    return turns + (snake_tile(turns) < tiles).to(tl.int32)
+
+
+@triton.jit
+def snake_tile(turn):
+    """The tile of a turn of this instance."""
+    grid = tl.num_programs(0)
+    at = tl.program_id(0)
+    return turn * grid + tl.where(turn % 2 == 0, at, grid - 1 - at)

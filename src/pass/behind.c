@@ -8,8 +8,9 @@
 //
 // It is what hides the softmax of flash attention behind the products (as Shah et al., FlashAttention-3, arXiv:2407.08608, section 3.2,
 // do with the next scores instead, which takes a second tile of them). The first turn multiplies zeros with a block outside of the
-// tensor, which is zeros. Where a loop goes on from where another one ended, it takes over what that one left.
-#include "pass/pass_impl.h"
+// tensor, which is zeros. Where a loop goes on from where another one ended, or from a first turn that is written out before it, it takes
+// over the product that stands there.
+#include "pass/affine.h"
 
 #include <string.h>
 
@@ -21,15 +22,23 @@ enum {                  // of a thread
 typedef struct Done { // a loop whose last product comes behind
   IrOp *loop, *load;
   uint32_t sum, p; // results: what the product is added to, and its first operand
-  IrValue *start;  // the counter's first value, that of the loops it took over from
-  IrOp *last;      // the product behind the loop
+  IrValue *
+      start; // the counter's first value, that of the loops it took over from; NULL: a turn stands before them
+  IrOp *last; // the product behind the loop
 } Done;
+
+typedef struct Before { // what a loop takes over
+  IrOp *product;        // NULL: nothing
+  IrValue *p, *sum;     // its first operand, and what it is added to
+  IrValue *start;       // see Done
+} Before;
 
 typedef struct Behind {
   Pass *pass;
   IrCtx *ctx;
   Arena *arena;
   PassAxes *axes;
+  Affines sums;
   uint32_t nvalues;
   Vec(Done) done;
 } Behind;
@@ -201,7 +210,8 @@ static Done *predecessor(Behind *a, const Pair *x) {
         !init->uses || init->uses->next)
       continue;
     if (!ir_const_int(ir_operand(loop, 2), &step) || !ir_const_int(ir_operand(d->loop, 2), &other) ||
-        step != other || !bits_pow2((uint64_t)step) || !ir_const_int(d->start, &lo) || lo % step)
+        step != other || !bits_pow2((uint64_t)step) ||
+        !ir_const_int(d->start ? d->start : ir_operand(d->loop, 0), &lo) || lo % step)
       continue;
     if (end->id >= a->nvalues || pass_axis(a->axes, end)->all_div % step || !pass_axis_nonneg(a->axes, end) ||
         pass_axis(a->axes, end)->lo < lo)
@@ -212,10 +222,72 @@ static Done *predecessor(Behind *a, const Pair *x) {
   return NULL;
 }
 
+// v, of the counter iv, where that is one step before the loop begins; NULL: it is no such sum.
+static const Affine *a_step_before(Behind *a, const IrOp *loop, IrValue *v) {
+  const IrValue *iv = loop->regions[0]->args.data[0];
+  const Affine *x = affine_of(&a->sums, v), *lo = affine_of(&a->sums, ir_operand(loop, 0)),
+               *step = affine_of(&a->sums, ir_operand(loop, 2)), *sum = affine_zero(&a->sums),
+               *first = lo && step ? affine_plus(&a->sums, lo, -1, step) : NULL;
+  if (!x || !first || x->nwraps) return NULL;
+  for (uint32_t i = 0; i < x->n && sum; i++) {
+    Affine *rest = affine_zero(&a->sums);
+    const Affine *part = rest;
+    rest->n = 1;
+    rest->t[0] = (AffineTerm){.k = x->t[i].k, .axis = x->t[i].axis};
+    for (uint32_t k = 0; k < x->t[i].n; k++)
+      if (x->t[i].f[k] != iv) rest->t[0].f[rest->t[0].n++] = x->t[i].f[k];
+    for (uint32_t k = rest->t[0].n; k < x->t[i].n && part; k++) part = affine_times(&a->sums, part, first);
+    sum = part ? affine_plus(&a->sums, sum, 1, part) : NULL;
+  }
+  return sum;
+}
+
+// The product before the loop that its turn before the first would have made, and that the first one adds to; NULL: none.
+static IrOp *first_turn(Behind *a, const Pair *x) {
+  const IrOp *loop = x->loop, *second = x->second;
+  const IrBlock *body = loop->regions[0];
+  IrOp *dot = ir_operand(loop, 3 + x->sum)->def;
+  if (!dot || dot->kind != OP_dot || dot->parent != loop->parent || !dot->results[0].uses ||
+      dot->results[0].uses->next || !pass_same_attrs(dot, second) ||
+      ir_operand(dot, 0)->type != ir_operand(second, 0)->type)
+    return NULL;
+  const IrValue *v = ir_operand(dot, 1), *w = ir_operand(second, 1); // the same but for the block's place
+  for (; w->def != x->load; v = ir_operand(v->def, 0), w = ir_operand(w->def, 0)) {
+    if (!v->def || v->def->kind != w->def->kind || v->type != w->type || !pass_same_attrs(v->def, w->def))
+      return NULL;
+  }
+  const IrOp *load = v->def, *own = x->load;
+  if (!load || load->kind != OP_desc_load || !pass_same_attrs(load, own) || v->type != w->type) return NULL;
+  for (uint32_t i = 0; i < own->noperands; i++) {
+    IrValue *here = ir_operand(own, i), *there = ir_operand(load, i);
+    if (!i || !pass_defined_in(here, body)) {
+      if (here != there) return NULL;
+      continue;
+    }
+    if (here->id >= a->nvalues || there->id >= a->nvalues) return NULL;
+    const Affine *first = a_step_before(a, loop, here), *place = affine_of(&a->sums, there);
+    if (!first || !place || place->nwraps || !affine_same(first, place)) return NULL;
+  }
+  return dot;
+}
+
+static Before what_stands_before(Behind *a, const Pair *x) {
+  Done *d = predecessor(a, x);
+  IrOp *dot = d ? NULL : first_turn(a, x);
+  Before before = {.start = ir_operand(x->loop, 0)};
+  if (d) {
+    before = (Before){d->last, ir_result(d->loop, d->p), ir_result(d->loop, d->sum), d->start};
+    d->last = NULL;
+  } else if (dot) {
+    before = (Before){dot, ir_operand(dot, 0), ir_operand(dot, 2), NULL};
+  }
+  return before;
+}
+
 // Is the block of the turn before the first surely outside of the tensor?
 static bool starts_outside(const Pair *x, const IrValue *start) {
   int64_t lo, step;
-  return ir_const_int(start, &lo) && lo == 0 && ir_const_int(ir_operand(x->loop, 2), &step) &&
+  return start && ir_const_int(start, &lo) && lo == 0 && ir_const_int(ir_operand(x->loop, 2), &step) &&
          ir_operand(x->load, x->axis) == x->loop->regions[0]->args.data[0] &&
          step >= x->load->results[0].type->shape[x->axis - 1];
 }
@@ -226,17 +298,15 @@ static void compute_behind(Behind *a, const Pair *x) {
   IrValue *arg = body->args.data[1 + x->sum], *iv = body->args.data[0], *step = ir_operand(loop, 2),
           *p = ir_operand(second, 0);
   const Loc loc = second->loc;
-  Done *d = predecessor(a, x);
-  IrValue *start = d ? d->start : ir_operand(loop, 0);
+  const Before taken = what_stands_before(a, x);
+  IrValue *start = taken.start;
   const bool outside = starts_outside(x, start);
   IrBuilder b = ir_builder_before(loop);
   b.loc = loc;
-  IrValue *init = d ? ir_result(d->loop, d->p) : pass_const_bits(&b, p->type, 0);
-  if (d) {
-    IrOp *last = d->last;
-    ir_set_operand(loop, 3 + x->sum, ir_result(d->loop, d->sum));
-    d->last = NULL;
-    ir_erase(last);
+  IrValue *init = taken.product ? taken.p : pass_const_bits(&b, p->type, 0);
+  if (taken.product) {
+    ir_set_operand(loop, 3 + x->sum, taken.sum);
+    ir_erase(taken.product);
   }
   const uint32_t index = loop->nresults;
   ir_op_add_operand(loop, init);
@@ -244,7 +314,7 @@ static void compute_behind(Behind *a, const Pair *x) {
   IrValue *before = ir_block_arg(body, init->type, NULL);
   b = ir_builder_after(x->first);
   b.loc = loc;
-  IrValue *none = outside ? NULL : ir_cmp(&b, CMP_eq, iv, start);
+  IrValue *none = outside || !start ? NULL : ir_cmp(&b, CMP_eq, iv, start);
   // what the turn does with the sum is done with the product
   IrOp *made = product_at(a, &b, x, ir_binary(&b, OP_sub, iv, step), none, before, arg);
   ir_replace_uses(arg, ir_result(made, 0));
@@ -262,8 +332,8 @@ static void compute_behind(Behind *a, const Pair *x) {
   IrValue *turns =
       ir_binary(&b, OP_div_s, ir_binary(&b, OP_sub, span, lo), step); // -1 / step is 0: then there was none
   IrValue *at = ir_binary(&b, OP_add, lo, ir_binary(&b, OP_mul, turns, step));
-  none = ir_cmp(&b, CMP_sle, hi, lo);
-  if (d) none = ir_binary(&b, OP_and, none, ir_cmp(&b, CMP_eq, lo, start));
+  none = start ? ir_cmp(&b, CMP_sle, hi, lo) : NULL;
+  if (start && start != lo) none = ir_binary(&b, OP_and, none, ir_cmp(&b, CMP_eq, lo, start));
   IrValue *sum = ir_result(loop, x->sum);
   at = ir_select(&b, ir_cmp(&b, CMP_sle, hi, lo), ir_binary(&b, OP_sub, lo, step), at);
   IrOp *last = product_at(a, &b, x, at, none, ir_result(loop, index), sum);
@@ -271,7 +341,9 @@ static void compute_behind(Behind *a, const Pair *x) {
   ir_set_operand(last, 2, sum);
   vec_push(a->arena, &a->done, ((Done){loop, x->load, x->sum, index, start, last}));
   pass_remark(a->pass, loc, "this product is computed a turn later, beside the next turn's work%s",
-              d ? "; the first of the loop before" : "");
+              !taken.product ? ""
+              : start        ? "; the first of the loop before"
+                             : "; the first of the turn before the loop");
 }
 
 static void visit(Behind *a, IrBlock *b) {
@@ -290,6 +362,7 @@ Status pass_behind(Pass *pass) {
     Behind *a = arena_new(pass->scratch, Behind);
     *a = (Behind){.pass = pass, .ctx = pass->m->ctx, .arena = pass->scratch};
     a->axes = pass_axis_run(f, pass->scratch);
+    affine_init(&a->sums, pass->scratch);
     a->nvalues = f->next_id;
     visit(a, f->body);
     ir_renumber(f);

@@ -262,18 +262,36 @@ const IrOp *lay_product_of(const IrOp *relayout) {
              : NULL;
 }
 
-// Is v made of a product, by a few ops that keep its elements in place?
-static bool from_product(const IrValue *v, int depth) {
-  if (!v || !v->def || v->type->kind != IR_TILE || depth > 12) return false;
-  if (v->def->kind == OP_dot || v->def->kind == OP_dot_wait) return true;
+// The product that v is made of by a few ops that keep its elements in place; NULL: none.
+static const IrOp *product_of(const IrValue *v, int depth) {
+  if (!v || !v->def || v->type->kind != IR_TILE || depth > 12) return NULL;
+  if (v->def->kind == OP_dot || v->def->kind == OP_dot_wait) return v->def;
   if (v->def->kind == OP_for)
-    return from_product(ir_operand(ir_terminator(v->def->regions[0]), v->index), depth + 1);
-  if (!(ir_ops[v->def->kind].traits & TRAIT_ELEMENTWISE)) return false;
-  for (uint32_t i = 0; i < v->def->noperands; i++) {
-    if (from_product(ir_operand(v->def, i), depth + 1)) return true;
-  }
+    return product_of(ir_operand(ir_terminator(v->def->regions[0]), v->index), depth + 1);
+  if (!(ir_ops[v->def->kind].traits & TRAIT_ELEMENTWISE)) return NULL;
+  const IrOp *dot = NULL;
+  for (uint32_t i = 0; i < v->def->noperands && !dot; i++) dot = product_of(ir_operand(v->def, i), depth + 1);
+  return dot;
+}
+static bool from_product(const IrValue *v, int depth) { return product_of(v, depth) != NULL; }
+bool lay_rows_in_lanes(const IrModule *m, const IrValue *v) {
+  const IrOp *dot = product_of(v, 0);
+  return dot && dot->kind == OP_dot && lay_takes_groups(m, dot) && v->type->rank == 2 &&
+         v->type->shape[0] >= 16 * m->num_warps;
+}
+// Is v made of sums, or the like, of a product's rows?
+static bool from_rows(const IrValue *v, int depth) {
+  if (!v || !v->def || v->type->kind != IR_TILE || depth > 12) return false;
+  const IrOp *op = v->def;
+  if (op->kind == OP_reduce || op->kind == OP_reshape)
+    return from_product(ir_operand(op, 0), 0) || from_rows(ir_operand(op, 0), depth + 1);
+  if (op->kind == OP_for) return from_rows(ir_operand(ir_terminator(op->regions[0]), v->index), depth + 1);
+  if (!(ir_ops[op->kind].traits & TRAIT_ELEMENTWISE)) return false;
+  for (uint32_t i = 0; i < op->noperands; i++)
+    if (from_rows(ir_operand(op, i), depth + 1)) return true;
   return false;
 }
+
 static bool find_chain(IrOp *op, void *user) {
   Lay *l = user;
   if (op->kind == OP_dot)
@@ -659,17 +677,21 @@ static IrLayout foresee(Lay *l, IrValue *v, const IrType *t, int depth) {
       continue;
     }
     if (op->kind == OP_load) return memory_layout(l, ir_operand(op, 0));
+    if (op->kind == OP_reshape) { // the flat index stays
+      return foresee(l, ir_operand(op, 0), ir_operand(op, 0)->type, depth);
+    }
     if (op->kind == OP_reduce) {
       const IrType *from = ir_operand(op, 0)->type;
       const IrLayout whole = foresee(l, ir_operand(op, 0), from, depth);
       return drop_axis(&whole, from, (int)ir_attr_i(op, ATTR_axis));
     }
     if (!(ir_ops[op->kind].traits & TRAIT_ELEMENTWISE)) break;
-    IrValue *next = NULL;
-    for (uint32_t i = 0; i < op->noperands && !next; i++) {
+    IrValue *next = NULL; // not what is repeated to meet the others
+    for (uint32_t i = 0; i < op->noperands; i++) {
       IrValue *o = ir_operand(op, i);
-      if (o && o->type->kind == IR_TILE && !o->def && o->type->layout) return *o->type->layout;
-      if (o && o->type->kind == IR_TILE && o->def && !is_cheap(l, o)) next = o;
+      if (!o || o->type->kind != IR_TILE) continue;
+      if (!next && !o->def && o->type->layout) return *o->type->layout;
+      if (o->def && !is_cheap(l, o) && (!next || next->def->kind == OP_broadcast)) next = o;
     }
     v = next;
   }
@@ -682,7 +704,9 @@ static void lay_for(Lay *l, IrOp *op) {
   for (int known = 1; known >= 0; known--) { // those that come in a layout first: others follow from them
     for (uint32_t i = 0; i < op->nresults; i++) {
       IrValue *init = ir_operand(op, 3 + i), *arg = body->args.data[1 + i];
-      if (arg->type->kind != IR_TILE || (init->type->layout && !is_cheap(l, init)) != known) continue;
+      if (arg->type->kind != IR_TILE) continue;
+      const bool comes = init->type->layout && !is_cheap(l, init) && !from_rows(ir_operand(end, i), 0);
+      if (comes != known) continue;
       const IrLayout layout = known ? *init->type->layout : foresee(l, ir_operand(end, i), arg->type, 16);
       ask(l, op, 3 + i, &layout);
       arg->type = with(l, arg->type, &layout);
@@ -822,6 +846,8 @@ static IrLayout store_layout(Lay *l, const IrOp *op) {
   IrValue *p = ir_operand(op, 0), *v = ir_operand(op, 1);
   const IrLayout plain = memory_layout(l, p);
   if (!v->type->layout || is_cheap(l, v) || layout_move(v->type->layout, &plain) != MOVE_SHARED) return plain;
+  // so do eight lanes with a row's sum each
+  if (v->type->rank == 1 && layout_regs(v->type->layout) <= 4 && from_rows(v, 0)) return *v->type->layout;
   // four lanes with 8 bytes each fill a sector of memory as they are
   if (v->type->rank == 2 && from_product(v, 0) && bytes_together(v->type, &plain, v->type->layout) >= 8)
     return *v->type->layout;

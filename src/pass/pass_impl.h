@@ -78,6 +78,8 @@ int32_t lay_neighbours(const PassAxes *x, const IrValue *p, const IrValue *mask,
 // Are base and strides of a descriptor known to be multiples of 16 bytes? Those of parameters are looked at when launched.
 bool lay_desc_aligned(const PassAxes *axes, const IrValue *desc);
 bool lay_takes_groups(const IrModule *m, const IrOp *dot);
+// Is v a matrix made of a product of four warps that leaves each of its rows in the four lanes of one warp?
+bool lay_rows_in_lanes(const IrModule *m, const IrValue *v);
 int lay_mma_shape(const IrOp *dot); // IrMma that computes it, or -1
 // The only product that a relayout feeds as operand a or b on the matrix unit, as it is or transposed; NULL: none such.
 const IrOp *lay_product_of(const IrOp *relayout);

@@ -16,6 +16,7 @@
 //   raise cse dce         (GPUs) pointers to tensor descriptors
 //   behind cse dce        (GPUs) products that run beside the next turn's work
 //   early                 (GPUs) products that run beside the one before
+//   parts dce             (GPUs) sums that lanes keep apart until a loop ends
 //   producer cse dce      (GPUs) a warp that fetches what products read
 //   lay cse dce           (GPUs) into the laid-out stage
 //   pipe cse dce          (GPUs) loads of products ahead of their iteration
@@ -31,11 +32,11 @@
 static const char *const orders[] = {
     [PASS_INTERP] = TILE "," FACTS,
     [PASS_CPU] = TILE ",contract,dce," FACTS ",place,fold,cse,licm,dce,prefetch,outline,dce",
-    [PASS_LAID] =
-        TILE ",contract,dce," FACTS ",raise,cse,dce,behind,cse,dce,early,producer,cse,dce,lay,cse,dce",
+    [PASS_LAID] = TILE ",contract,dce," FACTS
+                       ",raise,cse,dce,behind,cse,dce,early,parts,dce,producer,cse,dce,lay,cse,dce",
     [PASS_GPU] = TILE
     ",contract,dce," FACTS
-    ",raise,cse,dce,behind,cse,dce,early,producer,cse,dce,lay,cse,dce,pipe,cse,dce,fetch,cse,dce,low,cse,licm,dce,alloc,sync",
+    ",raise,cse,dce,behind,cse,dce,early,parts,dce,producer,cse,dce,lay,cse,dce,pipe,cse,dce,fetch,cse,dce,low,cse,licm,dce,alloc,sync",
 };
 
 const PassInfo pass_infos[] = {

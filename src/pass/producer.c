@@ -241,14 +241,23 @@ static bool is_within(const Reader *x, IrOp *op) {
   return at && pass_is_before(x->feed[0], at) && pass_is_before(at, end);
 }
 
+// Do both read blocks of the same tensors, one after the other?
+static bool same_tensors(const Reader *x, const Reader *y) {
+  if (x->nfeeds != y->nfeeds) return false;
+  for (uint32_t k = 0; k < x->nfeeds; k++) {
+    if (ir_desc_source(ir_operand(x->feed[k], 0)) != ir_desc_source(ir_operand(y->feed[k], 0))) return false;
+  }
+  return true;
+}
+
 // Does a product of this block, or of a loop between, read from the ring already? Each has one of its own, or it would wait for the
-// others' blocks.
+// others' blocks; but for turns of a loop that are written out.
 static bool is_taken(const Producer *p, uint32_t ring, const Reader *x) {
   for (uint32_t i = 0; i < p->nreaders; i++) {
     const Reader *y = &p->readers[i];
     if (y->ring != ring) continue;
-    if (y->last || y->dot->parent == x->dot->parent || is_within(x, y->dot) || is_within(y, x->dot))
-      return true;
+    if (y->last || is_within(x, y->dot) || is_within(y, x->dot)) return true;
+    if (y->dot->parent == x->dot->parent && !same_tensors(x, y)) return true;
   }
   return false;
 }
@@ -284,6 +293,17 @@ static uint32_t ring_of(Producer *p, Reader *x, const Ring *own) { // one that t
   return p->nrings++;
 }
 
+// How many blocks ahead what a loop's products read is fetched. What a loop around others asks for is for the blocks that are held during
+// those.
+static int stages_of(const Producer *p, const IrOp *loop) {
+  int64_t asked = loop ? ir_attr_i(loop, ATTR_stages) : 0;
+  if (asked) {
+    PASS_EACH_OP(loop->regions[0], op)
+    if (op->kind == OP_for) asked = 0;
+  }
+  return (int)(asked ? asked : p->pass->m->num_stages);
+}
+
 static IrOp *loop_around(const IrOp *op) {
   IrOp *owner = op->parent->owner;
   return owner && owner->kind == OP_for ? owner : NULL;
@@ -310,10 +330,12 @@ static void add_feed(Producer *p, Reader *x, Ring *r, IrOp *load) {
   r->bytes += block_bytes(t);
 }
 
-// A block that is loaded once for the products of loops behind it.
+// A block that is loaded once for the products of loops behind it: one at a time, or as many ahead as the loop around asks for.
 static void note_held(Producer *p, IrOp *load) {
   Reader x = {0};
-  Ring r = {.stages = 1};
+  const IrOp *around = loop_around(load);
+  const int64_t asked = around ? ir_attr_i(around, ATTR_stages) : 0;
+  Ring r = {.stages = asked > 1 ? (int)asked : 1};
   if (fed_product(load) || p->nrings == MOST_RINGS || p->nreaders == MOST_READERS) return;
   x.last = pass_held_until(as_read(load), &x.dot);
   if (!x.last || !is_feed(p, load, x.dot) || !place_is_scalar(p, load) ||
@@ -345,8 +367,7 @@ static void note_product(Producer *p, IrOp *dot) {
   x.ends_with_feed = x.nfeeds && pass_is_before(dot, x.feed[x.nfeeds - 1]);
   if (!x.nfeeds) return;
   const bool in_loop = x.loop != NULL;
-  r.stages = (int)(in_loop && ir_attr_i(x.loop, ATTR_stages) ? ir_attr_i(x.loop, ATTR_stages)
-                                                             : p->pass->m->num_stages);
+  r.stages = stages_of(p, x.loop);
   if (r.stages < 2 || !is_reachable(p, dot->parent->owner) || p->nrings == MOST_RINGS ||
       p->nreaders == MOST_READERS) {
     pass_remark(
@@ -702,8 +723,9 @@ static void divide(Producer *p) {
     const Reader *x = &p->readers[i];
     const Ring *r = &p->rings[x->ring];
     if (x->last) {
-      pass_remark(p->pass, x->feed[0]->loc, "a producer warp fetches this block (%lld bytes of block memory)",
-                  (long long)r->bytes);
+      pass_remark(p->pass, x->feed[0]->loc,
+                  "a producer warp fetches this block%s (%lld bytes of block memory)",
+                  r->stages > 1 ? " ahead" : "", (long long)r->bytes * r->stages);
       continue;
     }
     bool own = true;
@@ -752,9 +774,7 @@ Producer *pass_producer_for(Pass *pass, IrFunc *f) {
 
 bool pass_producer_reaches(Producer *p, const IrOp *dot) {
   const IrOp *loop = dot->parent->owner;
-  const int64_t stages =
-      loop && ir_attr_i(loop, ATTR_stages) ? ir_attr_i(loop, ATTR_stages) : p->pass->m->num_stages;
-  return stages >= 2 && is_reachable(p, loop);
+  return stages_of(p, loop) >= 2 && is_reachable(p, loop);
 }
 
 Status pass_producer(Pass *pass) {

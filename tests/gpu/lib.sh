@@ -57,14 +57,15 @@ both() {
   same "$dtype" "$tol" cpu.npy gpu.npy
 }
 
-# table FILE [FILTER]: a row a kernel and shape, each run on the processor and on the GPU. Prints a line a row, says what differs, and
-# fails if one did. Rows:
+# table FILE [FILTER]: a row a kernel and shape, each run on the processor and on the GPU, JOBS rows at once (default: as many as there are
+# cores, at most 8), each in a folder of its own. Prints a line a row, says what differs, and fails if one did. Rows:
 #     TOLERANCE OUT[,OUT...] FILE.py:KERNEL GRID ARGUMENTS...     all tensors OUT must be the same
 #     %NAME ARGUMENTS...                                          stands for them in the rows below
 # A line that begins with blanks goes on with the one before; # begins a comment.
 table() {
-  local line words word args failed=0 count=0 text
+  local line words word args failed=0 count=0 texts=() i jobs=${JOBS:-$(nproc)}
   declare -A given
+  [ "$jobs" -le 8 ] || jobs=8
   set -f # rows hold brackets
   while IFS= read -r line <&3; do
     words=($line) args=()
@@ -80,22 +81,29 @@ table() {
       given[${words[0]}]=${args[*]}
       continue
     fi
-    text="${words[*]:2}"
-    [[ $text == *"${2:-}"* ]] || continue
+    [[ "${words[*]:2}" == *"${2:-}"* ]] || continue
+    while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do wait -n || true; done
+    rm -rf "row$count" && mkdir "row$count"
+    (cd "row$count" && row "${words[0]}" "${args[0]}" "$KERNELS/${args[1]}" "${args[@]:2}" >log 2>&1 && touch same) &
+    texts+=("${words[*]:2}")
     count=$((count + 1))
-    if row "${words[0]}" "${args[0]}" "$KERNELS/${args[1]}" "${args[@]:2}" >row.log 2>&1; then
-      echo "same: $text"
-    else
-      echo "differs: $text"
-      sed 's/^/    /' row.log | head -n 20
-      failed=$((failed + 1))
-    fi
   done 3< <(sed -e 's/#.*//' "$1" | awk '
     /^[ \t]*$/ { next }
     /^[ \t]/ { row = row $0; next }
     { if (row != "") print row; row = $0 }
     END { print row }')
+  wait
   set +f
+  for ((i = 0; i < count; i++)); do
+    if [ -e "row$i/same" ]; then
+      echo "same: ${texts[i]}"
+    else
+      echo "differs: ${texts[i]}"
+      head -n 20 "row$i/log" | sed 's/^/    /'
+      failed=$((failed + 1))
+    fi
+    rm -rf "row$i"
+  done
   echo "$1: $((count - failed)) of $count the same"
   [ $count -gt 0 ] && [ $failed = 0 ]
 }

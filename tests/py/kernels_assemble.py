@@ -94,8 +94,8 @@ ROWS = [
     ("attention.py:attention_kernel", 8, 2, sig("q_ptr k_ptr v_ptr out_ptr:*bf16 lse_ptr:*f32 scale:f32 seq_q seq_k:i32:16 heads kv_heads:i32",
                                                 HEAD_DIM=128, BLOCK_M=128, BLOCK_N=32, CAUSAL=True)),
     ("attention_descriptor.py:attention_descriptor_kernel", 8, 2,
-     "q_desc=desc(bf16;1,128,128), k_desc=desc(bf16;1,64,128), v_desc=desc(bf16;1,64,128), out_desc=desc(bf16;1,128,128), " +
-     sig("lse_ptr:*f32 scale:f32 seq_q seq_k heads kv_heads:i32", HEAD_DIM=128, BLOCK_M=128, BLOCK_N=64, CAUSAL=True)),
+     "q_desc=desc(bf16;1,128,64), k_desc=desc(bf16;1,64,64), v_desc=desc(bf16;1,64,64), out_desc=desc(bf16;1,128,64), " +
+     sig("lse_ptr:*f32 scale:f32 batch_heads seq_q seq_k heads kv_heads:i32", HEAD_DIM=64, BLOCK_M=128, BLOCK_N=64, CAUSAL=True)),
     ("attention_varlen.py:attention_varlen_kernel", 8, 2, sig("q_ptr k_ptr v_ptr out_ptr:*bf16 lse_ptr:*f32") + ", " + PACKED + ATTENTION +
      sig(HEAD_DIM=64, BLOCK_M=128, BLOCK_N=64, CAUSAL=True)),
     ("attention_backward.py:attention_delta_kernel", 4, 2, sig("out_ptr dout_ptr:*bf16 delta_ptr:*f32") + ", cu_q_ptr=None, " +
@@ -130,10 +130,10 @@ ROWS += [
      sig(BLOCK_M=128, BLOCK_N=256, BLOCK_K=128, GROUP_M=8)),
     ("attention_descriptor.py:attention_descriptor_kernel", 8, 2,
      "q_desc=desc(bf16;1,128,128), k_desc=desc(bf16;1,128,128), v_desc=desc(bf16;1,128,128), out_desc=desc(bf16;1,128,128), " +
-     sig("lse_ptr:*f32 scale:f32 seq_q seq_k:i32:16 heads kv_heads:i32:16", HEAD_DIM=128, BLOCK_M=128, BLOCK_N=128, CAUSAL=True)),
+     sig("lse_ptr:*f32 scale:f32 batch_heads seq_q seq_k:i32:16 heads kv_heads:i32:16", HEAD_DIM=128, BLOCK_M=128, BLOCK_N=128, CAUSAL=True)),
     ("attention_descriptor.py:attention_descriptor_kernel", 4, 2,
-     "q_desc=desc(bf16;1,64,64), k_desc=desc(bf16;1,128,64), v_desc=desc(bf16;1,128,64), out_desc=desc(bf16;1,64,64), " +
-     sig("lse_ptr:*f32 scale:f32 seq_q seq_k:i32:16 heads kv_heads:i32:16", HEAD_DIM=64, BLOCK_M=64, BLOCK_N=128, CAUSAL=True)),
+     "q_desc=desc(bf16;1,64,64), k_desc=desc(bf16;1,64,64), v_desc=desc(bf16;1,64,64), out_desc=desc(bf16;1,64,64), " +
+     sig("lse_ptr:*f32 scale:f32 batch_heads seq_q seq_k:i32:16 heads kv_heads:i32:16", HEAD_DIM=64, BLOCK_M=64, BLOCK_N=64, CAUSAL=True)),
     ("attention_varlen.py:attention_varlen_kernel", 8, 2, sig("q_ptr k_ptr v_ptr out_ptr:*bf16 lse_ptr:*f32") + ", " + DENSE +
      sig("scale:f32 seq_q seq_k rows_q q_batch q_head q_row k_batch k_head k_row heads kv_heads:i32:16", HEAD_DIM=128, BLOCK_M=128, BLOCK_N=128,
          CAUSAL=True)),

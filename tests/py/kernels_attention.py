@@ -55,11 +55,11 @@ def descriptor(batch, heads, kv_heads, sq, sk, d, causal, dtype="f32", blocks=(3
     bm, bn = blocks
     desc = lambda x, rows: ("desc", x[0], (1, rows, d), x[1])  # noqa: E731
     values = dict(q_desc=desc(q, bm), k_desc=desc(k, bn), v_desc=desc(v, bn), out_desc=desc(as_type(np.zeros_like(q64), dtype)[1], bm),
-                  lse_ptr=np.zeros((batch * heads, sq), np.float32), scale=float(d ** -0.5), seq_q=sq, seq_k=sk, heads=heads,
-                  kv_heads=kv_heads, HEAD_DIM=d, BLOCK_M=bm, BLOCK_N=bn, CAUSAL=causal)
+                  lse_ptr=np.zeros((batch * heads, sq), np.float32), scale=float(d ** -0.5), batch_heads=batch * heads, seq_q=sq,
+                  seq_k=sk, heads=heads, kv_heads=kv_heads, HEAD_DIM=d, BLOCK_M=bm, BLOCK_N=bn, CAUSAL=causal)
     want = dict(out_desc=np.stack([o for o, _ in both_of]), lse_ptr=np.stack([x for _, x in both_of]))
-    both("attention_descriptor.py:attention_descriptor_kernel", [cdiv(sq, bm), batch * heads], values, ["out_desc", "lse_ptr"], want,
-         BOUND[dtype])
+    for grid in (1, 3, cdiv(sq, bm) * batch * heads + 1):
+        both("attention_descriptor.py:attention_descriptor_kernel", [grid], values, ["out_desc", "lse_ptr"], want, BOUND[dtype])
 
 
 def decode(lens, heads, kv_heads, d, page=0, splits=4, block_n=16, dtype="f32"):
@@ -105,6 +105,10 @@ case("forward packed causal bf16", forward, [1, 45, 32], [65, 45, 0], 2, 2, 16, 
 case("descriptor full", descriptor, 2, 2, 1, 40, 50, 16, False)
 case("descriptor causal, f16", descriptor, 1, 4, 2, 65, 65, 32, True, "f16")
 case("descriptor causal, fewer keys", descriptor, 1, 1, 1, 70, 33, 16, True)
+case("descriptor causal, blocks of many keys", descriptor, 1, 3, 1, 50, 90, 16, True, "f32", (16, 32))
+case("descriptor causal, blocks of few keys", descriptor, 1, 2, 2, 75, 75, 16, True, "f32", (64, 16))
+case("descriptor causal, blocks of few keys, fewer keys", descriptor, 1, 1, 1, 75, 20, 16, True, "f32", (64, 16))
+case("descriptor, one key", descriptor, 1, 2, 1, 33, 1, 16, True)
 case("backward dense", backward, [40, 40], [50, 50], 2, 1, 16, False, layout="bhsd")
 case("backward causal bshd, f16", backward, [70], [70], 4, 2, 32, True, "f16", "bshd")
 case("backward packed causal", backward, [33, 1, 0, 64], [33, 40, 5, 30], 2, 1, 16, True, blocks=(16, 32))

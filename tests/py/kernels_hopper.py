@@ -107,9 +107,10 @@ def attention(style, h, kv, seq, d, causal, blocks, warps=4):
     bm, bn = blocks
     values = dict(scale=d ** -0.5, seq_q=seq, seq_k=seq, heads=h, kv_heads=kv, HEAD_DIM=d, CAUSAL=causal, BLOCK_M=bm, BLOCK_N=bn,
                   lse_ptr=np.zeros(lse.shape, np.float32))
-    out_name, y = "out_ptr", as_type(np.zeros(out.shape), "bf16")[1]
+    out_name, y, grid = "out_ptr", as_type(np.zeros(out.shape), "bf16")[1], [cdiv(seq, bm), 2 * h]
     if style == "attention_descriptor":
-        out_name = "out_desc"
+        out_name, grid = "out_desc", [3]
+        values["batch_heads"] = 2 * h
         desc = lambda x, rows: ("desc", x[0].reshape(-1, seq, d), (1, rows, d), x[1])  # noqa: E731
         values.update(q_desc=desc(q, bm), k_desc=desc(k, bn), v_desc=desc(v, bn), out_desc=desc(y, bm))
         out, lse = out.reshape(-1, seq, d), lse.reshape(-1, seq)
@@ -119,7 +120,7 @@ def attention(style, h, kv, seq, d, causal, blocks, warps=4):
     if style == "attention_varlen":
         values.update(cu_q_ptr="None", cu_k_ptr="None", rows_q=2 * seq, q_batch=h * seq * d, q_head=seq * d, q_row=d, k_batch=kv * seq * d,
                       k_head=seq * d, k_row=d)
-    run(f"{style}.py:{style}_kernel", [cdiv(seq, bm), 2 * h], values, {out_name: out, "lse_ptr": lse}, 6e-3, [PRODUCER], warps, 2)
+    run(f"{style}.py:{style}_kernel", grid, values, {out_name: out, "lse_ptr": lse}, 6e-3, [PRODUCER], warps, 2)
 
 
 def backward(seq, d, causal, blocks):
@@ -150,6 +151,7 @@ case("scaled int8", scaled, "i8")
 case("grouped 100, 0, 1, 70", grouped, [100, 0, 1, 70])
 case("attention", attention, "attention", 2, 1, 144, 64, True, (128, 64), 8)
 case("attention descriptor", attention, "attention_descriptor", 2, 2, 144, 64, True, (64, 64))
+case("attention descriptor, 8 warps", attention, "attention_descriptor", 2, 1, 300, 64, True, (128, 128), 8)
 case("attention descriptor, full, 8 warps", attention, "attention_descriptor", 2, 1, 200, 128, False, (128, 64), 8)
 case("attention with strides", attention, "attention_varlen", 2, 1, 144, 64, True, (128, 64), 8)
 case("backward causal", backward, 144, 64, True, (64, 128))

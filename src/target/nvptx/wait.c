@@ -225,18 +225,22 @@ static void wait_for(Lower *l, const IrOp *op, V p, V n, V value, IrCmp cmp, con
 typedef struct Phase {
   V p, parity, site;
   bool together; // asked by whole warps
+  bool again;    // not for the first time
 } Phase;
 static V look_at_phase(Lower *l, void *user) {
-  const Phase *f = user;
+  Phase *f = user;
   const bool tries = l->facts->caps & TARGET_CAP_TMA; // the hardware itself waits a while
   V args[] = {f->p, f->parity};
   const V there = nvptx_asm(l, l->i1,
                             tries ? "mbarrier.try_wait.parity.shared::cta.b64 $0, [$1], $2;"
                                   : "mbarrier.test_wait.parity.shared.b64 $0, [$1], $2;",
                             "=b,l,r", args, 2, ASM_EFFECT);
-  if (!f->together) return there;
-  V all[] = {u32(l, UINT32_MAX),
-             there}; // the warp goes on as one: else ptxas takes what follows for divergent
+  // A warp asks by one instruction and has one answer. Where lanes have looked at the clock in between they agree on it, so that they go on
+  // as one.
+  const bool votes = f->together && f->again;
+  f->again = true;
+  if (!votes) return there;
+  V all[] = {u32(l, UINT32_MAX), there};
   return lower_intrinsic(l, "llvm.nvvm.vote.all.sync", NULL, 0, all, 2);
 }
 static void phase_is_late(Lower *l, void *user) {
@@ -306,7 +310,7 @@ bool nvptx_mbarrier(Lower *l, const IrOp *op) {
     return false;
   const V p = lower_gep(l, l->i64, lower_operand(l, op, 0), lower_operand(l, op, 1));
   if (op->kind == OP_mbarrier_wait) {
-    Phase f = {p, lower_operand(l, op, 2), site_of(l, op), ir_op_executor(op) == EXEC_PROGRAM};
+    Phase f = {p, lower_operand(l, op, 2), site_of(l, op), ir_op_executor(op) == EXEC_PROGRAM, false};
     spin(l, look_at_phase, phase_is_late, &f, false, NULL);
   } else if (op->kind == OP_mbarrier_arrive && ir_attr_i(op, ATTR_each_warp)) {
     V all = u32(l, UINT32_MAX);

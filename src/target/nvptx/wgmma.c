@@ -38,17 +38,35 @@ static uint32_t offset_of(const Operand *o, uint32_t place, uint32_t k) {
   return fast / o->line * o->panel + slow * o->line + fast % o->line;
 }
 
-// rows, cols of the buffer; `step` places along m or n from one group to the next, the group's number `which`.
-static Operand operand(Lower *l, V p, IrDtype d, int rows, int cols, bool by_k, V which, uint32_t step) {
+// A stage of a ring: the ring's address, the stage's number and how far (in 16 bytes) one is from the next.
+typedef struct Stage {
+  const IrOp *at; // NULL: p is something else
+  const IrOp *mul;
+  uint32_t units;
+} Stage;
+static Stage stage_of(const IrValue *p, uint32_t elem) {
+  const IrOp *at = p->def, *mul = at && at->kind == OP_ptr_add ? ir_operand(at, 1)->def : NULL;
+  int64_t n;
+  if (!mul || mul->kind != OP_mul || !ir_const_int(ir_operand(mul, 1), &n) || n <= 0 || n * elem % 16 ||
+      n * elem >= 1 << 18)
+    return (Stage){0};
+  return (Stage){at, mul, (uint32_t)(n * elem) >> 4};
+}
+
+// Operand i of op, rows, cols of the buffer; `step` places along m or n from one group to the next, the group's number `which`. All of a
+// ring's stage but its number is the same in all turns of a loop: one addition is left there. Block memory ends below 2^18.
+static Operand operand(Lower *l, const IrOp *op, uint32_t i, IrDtype d, int rows, int cols, bool by_k,
+                       V which, uint32_t step) {
   Operand o = {.by_k = by_k, .elem = ir_dtypes[d].bytes};
   const uint32_t bytes = (uint32_t)cols * o.elem;
   o.line = bytes < 128 ? bytes : 128;
   o.panel = (uint32_t)rows * o.line;
-  V at = LLVMBuildPtrToInt(l->b, p, l->i32, "");
+  const Stage s = stage_of(ir_operand(op, i), o.elem);
+  V at = LLVMBuildPtrToInt(l->b, lower_operand(l, s.at ? s.at : op, s.at ? 0 : i), l->i32, "");
   if (which) at = lower_add(l, at, LLVMBuildMul(l->b, which, k32(l, offset_of(&o, step, 0)), ""));
-  o.low = LLVMBuildAnd(l->b, lower_lshr(l, at, 4), k32(l, 0x3fff), "");
   const uint32_t leading = by_k ? 1 : o.panel >> 4; // from panel to panel along m or n
-  o.low = lower_or(l, o.low, k32(l, leading << 16));
+  o.low = lower_or(l, lower_lshr(l, at, 4), k32(l, leading << 16));
+  if (s.at) o.low = lower_add(l, o.low, LLVMBuildMul(l->b, lower_operand(l, s.mul, 0), k32(l, s.units), ""));
   return o;
 }
 
@@ -92,10 +110,8 @@ static void lower_wgmma(Lower *l, const IrOp *op) {
   if (s.groups_m > 1) gm = LLVMBuildAnd(l->b, group, k32(l, (uint32_t)s.groups_m - 1), "");
   if (s.groups_n > 1) gn = lower_lshr(l, group, (uint32_t)bits_log2((uint64_t)s.groups_m));
   Operand a = {0};
-  if (!s.a_regs)
-    a = operand(l, lower_operand(l, op, 0), s.info->a, at ? s.k : s.m, at ? s.m : s.k, !at, gm, 64);
-  const Operand b = operand(l, lower_operand(l, op, an), s.info->b, bt ? s.n : s.k, bt ? s.k : s.n, bt, gn,
-                            (uint32_t)s.width);
+  if (!s.a_regs) a = operand(l, op, 0, s.info->a, at ? s.k : s.m, at ? s.m : s.k, !at, gm, 64);
+  const Operand b = operand(l, op, an, s.info->b, bt ? s.n : s.k, bt ? s.k : s.n, bt, gn, (uint32_t)s.width);
   const bool is_int = s.info->c == IR_i32;
   // results, a's word or registers, b's word, then the sums
   const uint32_t first_a = regs, first_b = regs + an;
