@@ -148,6 +148,10 @@ PERSISTENT = configs("bm bn bk warps stages grid", (128, 256, 64, 8, 4, 132), (1
                      (128, 128, 64, 4, 5, 132))
 PERSISTENT_FEW_ROWS = configs("bm bn bk warps stages grid", (64, 128, 64, 4, 6, 132), (64, 64, 64, 4, 8, 132), (64, 64, 128, 4, 6, 132),
                               (64, 32, 64, 4, 12, 132), (64, 32, 128, 4, 8, 132), (64, 32, 256, 4, 4, 132), (64, 32, 256, 4, 4, 128))
+# A tile an instance, by pointers (style pointer).
+PLAIN_FEW_ROWS = configs("bm bn bk warps stages style", (16, 32, 128, 4, 8, "pointer"), (16, 32, 256, 4, 5, "pointer"), (16, 32, 256, 4, 8, "pointer"),
+                         (16, 32, 512, 4, 4, "pointer"), (16, 16, 256, 2, 8, "pointer"), (16, 16, 512, 4, 4, "pointer"), (16, 64, 128, 4, 8, "pointer"),
+                         (16, 32, 128, 2, 6, "pointer"), (16, 64, 128, 4, 4, "pointer"))
 FEW_ROWS = configs("bm bn bk splits warps stages", (16, 64, 128, 4, 4, 4), (16, 64, 128, 8, 4, 4), (16, 128, 64, 8, 4, 4),
                    (64, 64, 64, 4, 4, 4), (64, 128, 64, 2, 4, 4), (64, 64, 128, 2, 4, 3))
 SMALL_TILES = configs("bm bn bk warps stages", (32, 64, 32, 4, 2))
@@ -186,7 +190,7 @@ def gemm(b, title, m, n, k, style):
             return [("matmul.py", "matmul_descriptor_kernel", grid,
                      dict(a_desc=b.blocks(x, (c["bm"], c["bk"])), b_desc=b.blocks(w, (c["bk"], c["bn"])),
                           c_desc=b.blocks(y, (c["bm"], c["bn"])), **shape, **blocks(c)))]
-        if style == "persistent":
+        if c.get("style", style) == "persistent":
             return [("matmul.py", "matmul_persistent_kernel", (min(c["grid"], grid[0]),), dict(pointers, TRANS_B=True))]
         if style == "fused":
             return [("gemm.py", "gemm_kernel", grid + (1,),
@@ -198,7 +202,7 @@ def gemm(b, title, m, n, k, style):
         peers = {"torch": [lambda x=x, w=w: F.silu(torch.addmm(bias, x, w)) + residual for x, w, _ in sets]}
     rows_ = tiles(b)
     if style == "persistent":
-        few = PERSISTENT_FEW_ROWS if m < 128 else PERSISTENT
+        few = PERSISTENT if m >= 128 else PERSISTENT_FEW_ROWS + PLAIN_FEW_ROWS * (m <= 16)
         rows_ = few if b.timed else configs("bm bn bk warps stages grid", (32, 64, 32, 4, 2, 3))
     best = b.fastest(title, rows_, make, lambda: b.right(title, y, want, 1e-2), len(sets), poison(y))
     b.race(title, best, peers, 2 * m * n * k / 1e9, "TFLOP/s")

@@ -1001,8 +1001,8 @@ static bool lay_memory(IrOp *op, void *user) {
 }
 
 // ---- loads across their rows --------------------------------------------------------------------------------------------------------
-// A matrix that a product of four warps reads and whose neighbours in memory lie along its first axis is loaded turned, and turned back:
-// its rows are then copied to block memory as they are, and the matrix unit takes either order.
+// A matrix that a product reads and whose neighbours in memory lie along its first axis is loaded turned, and turned back: its rows are then
+// copied to block memory as they are, and the matrix unit, or ldmatrix, takes either order.
 static IrValue *turned(IrBuilder *b, Lay *l, IrValue *v) {
   if (!v) return NULL;
   const int64_t perm[2] = {1, 0};
@@ -1030,7 +1030,9 @@ static bool turn_operands(IrOp *op, void *user) {
   Lay *l = user;
   if (op->kind != OP_dot) return true;
   const int which = wgmma_shape(l, op);
-  if (which < 0 || !ir_wgmma[which].any_major) return true;
+  const bool either = which >= 0 ? ir_wgmma[which].any_major // in block memory; ldmatrix turns elements of 16 bits
+                                 : lay_mma_shape(op) >= 0 && pass_elem_bits(ir_operand(op, 0)->type) == 16;
+  if (!either) return true;
   for (uint32_t i = 0; i < 2; i++) {
     IrValue *v = ir_operand(op, i);
     if (is_turned(v)) v = ir_operand(v->def, 0);
