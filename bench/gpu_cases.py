@@ -278,7 +278,17 @@ def grouped(b, title, groups, tokens, n, k):
     best = b.fastest(title, tiles(b, rows_),
                      lambda c, i: [("grouped_gemm.py", "grouped_gemm_weights_kernel", (cdiv(k, c["bk"]) * cdiv(n, c["bn"]), groups),
                                     dict(given, dc_ptr=dy, db_ptr=dw, **blocks(c)))], lambda: b.right(title, dw, want, 1e-2), 1, poison(dw))
-    b.race(title + " weights", best, {"torch": [lambda: torch._grouped_mm(x.T, dy, offs=offsets[1:])]}, work, "TFLOP/s")
+    peers = {"torch": [lambda: torch._grouped_mm(x.T, dy, offs=offsets[1:])]}
+    b.race(title + " weights", best, peers, work, "TFLOP/s")
+    if n % 8 == 0 and k % 8 == 0:
+        by_blocks = lambda c: dict(a_desc=b.blocks(x, (c["bm"], c["bk"])), dc_desc=b.blocks(dy, (c["bm"], c["bn"])),  # noqa: E731
+                                   db_desc=b.blocks(dw, (1, c["bk"], c["bn"])))
+        rows_ = configs("bm bn bk warps stages", (64, 256, 128, 8, 3), (64, 128, 128, 8, 4), (64, 128, 128, 4, 4))
+        best = b.fastest(title, tiles(b, rows_), lambda c, i: [
+            ("grouped_gemm.py", "grouped_gemm_weights_descriptor_kernel", (b.multiprocessors,),
+             dict(by_blocks(c), a_ptr=x, dc_ptr=dy, offsets_ptr=offsets, groups=groups, N=n, K=k, **strides(am=(x, 0), cm=(dy, 0)), **blocks(c)))],
+                         lambda: b.right(title, dw, want, 1e-2), 1, poison(dw))
+        b.race(title + " weights descriptors", best, peers, work, "TFLOP/s")
 
 
 # ---- attention -------------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ Rows are sorted by group: group g owns rows offsets[g] to offsets[g + 1] of A an
 
     grouped_gemm_kernel[(multiprocessors,)](a, b, c, offsets, groups, N, K, *a.stride(), *b.stride(), *c.stride(), ...)
     grouped_gemm_descriptor_kernel[(multiprocessors,)](a_desc, b_desc, c, offsets, groups, N, K, *c.stride(), ...)
+    grouped_gemm_weights_descriptor_kernel[(multiprocessors,)](a_desc, dc_desc, db_desc, a, dc, offsets, groups, N, K, a.stride(0), dc.stride(0), ...)
 """
 import triton
 import triton.language as tl
@@ -90,3 +91,33 @@ def grouped_gemm_weights_kernel(a_ptr, dc_ptr, db_ptr, offsets_ptr, N, K, stride
                    stride_ak, stride_am, stride_cm, stride_cn, BLOCK_K, BLOCK_N, BLOCK_M, PRECISION)
     finish(acc, db_ptr + g.to(tl.int64) * stride_bg + k * stride_bk + n * stride_bn, None, None, K - pid_k * BLOCK_K,
            N - pid_n * BLOCK_N, 1.0, stride_bk, stride_bn, 0, 0, BLOCK_K, BLOCK_N, "")
+
+
+@triton.jit
+def grouped_gemm_weights_descriptor_kernel(a_desc, dc_desc, db_desc, a_ptr, dc_ptr, offsets_ptr, groups, N, K, stride_am, stride_cm,
+                                           BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr):
+    """The same with A [rows, K], dC [rows, N] and dB [groups, K, N] by descriptors, in blocks of [BLOCK_M, BLOCK_K], [BLOCK_M, BLOCK_N] and
+    [1, BLOCK_K, BLOCK_N]. The rows that a group has beyond whole blocks are read through pointers, under a mask: what follows them is the
+    next group's. Persistent: each instance computes tiles pid, pid + grid, ..."""
+    tiles_k = tl.cdiv(K, BLOCK_K)
+    tiles_n = tl.cdiv(N, BLOCK_N)
+    for tile in tl.range(tl.program_id(0), groups * tiles_k * tiles_n, tl.num_programs(0)):
+        g = tile // (tiles_k * tiles_n)
+        pid_k, pid_n = grouped(tile % (tiles_k * tiles_n), tiles_k, tiles_n, 0, 1, GROUP_M)
+        begin = tl.load(offsets_ptr + g)
+        rows = tl.load(offsets_ptr + g + 1) - begin
+        whole = rows // BLOCK_M
+        acc = tl.zeros((BLOCK_K, BLOCK_N), dtype=tl.float32)
+        for r in range(0, whole):
+            a = a_desc.load([begin + r * BLOCK_M, pid_k * BLOCK_K])
+            dc = dc_desc.load([begin + r * BLOCK_M, pid_n * BLOCK_N])
+            acc = tl.dot(a.T, dc, acc, input_precision="ieee")
+        if whole * BLOCK_M < rows:
+            m = whole * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]
+            k = pid_k * BLOCK_K + tl.arange(0, BLOCK_K)[None, :]
+            n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
+            row = (begin + m).to(tl.int64)
+            a = tl.load(a_ptr + row * stride_am + k, mask=(m < rows) & (k < K), other=0.0)
+            dc = tl.load(dc_ptr + row * stride_cm + n, mask=(m < rows) & (n < N), other=0.0)
+            acc = tl.dot(a.T, dc, acc, input_precision="ieee")
+        db_desc.store([g, pid_k * BLOCK_K, pid_n * BLOCK_N], acc.to(db_desc.dtype).reshape(1, BLOCK_K, BLOCK_N))

@@ -266,7 +266,7 @@ const IrOp *lay_product_of(const IrOp *relayout) {
 static const IrOp *product_of(const IrValue *v, int depth) {
   if (!v || !v->def || v->type->kind != IR_TILE || depth > 12) return NULL;
   if (v->def->kind == OP_dot || v->def->kind == OP_dot_wait) return v->def;
-  if (v->def->kind == OP_for)
+  if (v->def->kind == OP_for || v->def->kind == OP_if)
     return product_of(ir_operand(ir_terminator(v->def->regions[0]), v->index), depth + 1);
   if (!(ir_ops[v->def->kind].traits & TRAIT_ELEMENTWISE)) return NULL;
   const IrOp *dot = NULL;
@@ -1030,8 +1030,9 @@ static bool turn_operands(IrOp *op, void *user) {
   Lay *l = user;
   if (op->kind != OP_dot) return true;
   const int which = wgmma_shape(l, op);
-  const bool either = which >= 0 ? ir_wgmma[which].any_major // in block memory; ldmatrix turns elements of 16 bits
-                                 : lay_mma_shape(op) >= 0 && pass_elem_bits(ir_operand(op, 0)->type) == 16;
+  const bool either = which >= 0
+                          ? ir_wgmma[which].any_major // in block memory; ldmatrix turns elements of 16 bits
+                          : lay_mma_shape(op) >= 0 && pass_elem_bits(ir_operand(op, 0)->type) == 16;
   if (!either) return true;
   for (uint32_t i = 0; i < 2; i++) {
     IrValue *v = ir_operand(op, i);

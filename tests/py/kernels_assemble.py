@@ -89,6 +89,9 @@ ROWS = [
      strides("am ak bg bk bn cm cn", "ak bn cn") + ", " + BLOCKS),
     ("grouped_gemm.py:grouped_gemm_descriptor_kernel", 8, 3, "a_desc=desc(bf16;128,64), b_desc=desc(bf16;1,64,128), " +
      sig("c_ptr:*bf16 offsets_ptr:*i32 groups:i32 N K:i32:16") + ", " + strides("cm cn", "cn") + ", " + BLOCKS),
+    ("grouped_gemm.py:grouped_gemm_weights_descriptor_kernel", 8, 3,
+     "a_desc=desc(bf16;64,128), dc_desc=desc(bf16;64,128), db_desc=desc(bf16;1,128,128), " +
+     sig("a_ptr dc_ptr:*bf16 offsets_ptr:*i32 groups:i32 N K stride_am stride_cm:i32:16", BLOCK_M=64, BLOCK_N=128, BLOCK_K=128, GROUP_M=8)),
     ("grouped_gemm.py:grouped_gemm_weights_kernel", 8, 3, sig("a_ptr dc_ptr db_ptr:*bf16 offsets_ptr:*i32 N K:i32:16") + ", " +
      strides("am ak bg bk bn cm cn", "ak bn cn") + ", BLOCK_M=64, BLOCK_N=128, BLOCK_K=128, GROUP_M=8"),
     ("attention.py:attention_kernel", 8, 2, sig("q_ptr k_ptr v_ptr out_ptr:*bf16 lse_ptr:*f32 scale:f32 seq_q seq_k:i32:16 heads kv_heads:i32",
@@ -252,6 +255,7 @@ HOPPER = {
     "grouped_gemm.py:grouped_gemm_kernel": "HGMMA LDGSTS",
     "grouped_gemm.py:grouped_gemm_descriptor_kernel": "HGMMA UTMALDG USETMAXREG SYNCS",
     "grouped_gemm.py:grouped_gemm_weights_kernel": "HGMMA LDGSTS",
+    "grouped_gemm.py:grouped_gemm_weights_descriptor_kernel": "HGMMA UTMALDG UTMASTG USETMAXREG SYNCS",
     "attention.py:attention_kernel": "HGMMA UTMALDG UTMASTG STSM SYNCS",
     "attention_descriptor.py:attention_descriptor_kernel": "HGMMA UTMALDG UTMASTG STSM SYNCS",
     "attention_varlen.py:attention_varlen_kernel": "HGMMA UTMALDG|LDGSTS",

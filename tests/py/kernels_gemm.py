@@ -117,6 +117,10 @@ def grouped(sizes, n, k, grid, dtype="f32"):
     values.update(dc_ptr=dc, db_ptr=as_type(np.full((groups, k, n), 7.0), dtype)[1], BLOCK_M=16, BLOCK_K=32)
     both("grouped_gemm.py:grouped_gemm_weights_kernel", [cdiv(k, 32) * cdiv(n, 32), groups], values, ["db_ptr"], dict(db_ptr=want),
          BOUND[dtype])
+    both("grouped_gemm.py:grouped_gemm_weights_descriptor_kernel", [grid],
+         dict(a_desc=blocks_of(a, 16, 32), dc_desc=blocks_of(dc, 16, 32), db_desc=blocks_of(values["db_ptr"], 1, 32, 32), a_ptr=a, dc_ptr=dc,
+              offsets_ptr=offsets, groups=groups, N=n, K=k, stride_am=k, stride_cm=n, BLOCK_M=16, BLOCK_N=32, BLOCK_K=32, GROUP_M=2),
+         ["db_desc"], dict(db_desc=want), BOUND[dtype])
 
 
 case("gemm 65x50x33 row row row", gemm, 65, 50, 33)

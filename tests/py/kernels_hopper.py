@@ -86,6 +86,13 @@ def grouped(sizes, n=80, k=144):
         dict(a_ptr=a, b_ptr=b, c_ptr=as_type(np.zeros(want.shape), "bf16")[1], offsets_ptr=offsets, groups=len(sizes), N=n, K=k, stride_am=k,
              stride_ak=1, stride_bg=k * n, stride_bk=n, stride_bn=1, stride_cm=n, stride_cn=1, BLOCK_M=64, BLOCK_N=64, BLOCK_K=64, GROUP_M=2),
         dict(c_ptr=want), 6e-3, [COPIES])
+    dc64, dc = as_type(rng.standard_normal((sum(sizes), n)), "bf16")
+    want = np.stack([a64[offsets[g]:offsets[g + 1]].T @ dc64[offsets[g]:offsets[g + 1]] for g in range(len(sizes))])
+    block = lambda x, *shape: ("desc", x[0], shape, x[1])  # noqa: E731
+    run("grouped_gemm.py:grouped_gemm_weights_descriptor_kernel", [3],
+        dict(a_desc=block(a, 32, 64), dc_desc=block(dc, 32, 64), db_desc=block(as_type(np.ones(want.shape), "bf16")[1], 1, 64, 64), a_ptr=a,
+             dc_ptr=dc, offsets_ptr=offsets, groups=len(sizes), N=n, K=k, stride_am=k, stride_cm=n, BLOCK_M=32, BLOCK_N=64, BLOCK_K=64, GROUP_M=2),
+        dict(db_desc=want), 6e-3, [PRODUCER])
 
 
 def heads(batch, heads_, kv_heads, sq, sk, d, causal):

@@ -310,7 +310,7 @@ static void test_time_and_cores(void **state) {
 }
 
 int main(void) {
-  char folder[] = "base_os.XXXXXX"; // run by hand, leave the caller's folder alone
+  char folder[] = "/tmp/base_os.XXXXXX"; // run by hand, leave the caller's folder alone
   if (!mkdtemp(folder) || chdir(folder) != 0) return 1;
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_write_and_read),
