@@ -196,7 +196,7 @@ def gemm(b, title, m, n, k, style):
             return [("gemm.py", "gemm_kernel", grid + (1,),
                      dict(pointers, **lie, **strides(rm=(residual, 0), rn=(residual, 1)), stride_ab=0, stride_bb=0, stride_cb=0, stride_rb=0,
                           alpha=1.0, bias_ptr=bias, residual_ptr=residual, ACTIVATION="silu"))]
-        return [("matmul.py", "matmul_kernel", grid, dict(pointers, **lie))]
+        return [("matmul.py", "matmul_wrapped_kernel" if style == "wrapped" else "matmul_kernel", grid, dict(pointers, **lie))]
     if style == "fused":
         want = F.silu(want + bias.double()) + residual.double()
         peers = {"torch": [lambda x=x, w=w: F.silu(torch.addmm(bias, x, w)) + residual for x, w, _ in sets]}
@@ -433,6 +433,8 @@ CASES = [
     ("gemm 8192", gemm, (8192, 8192, 8192, "pointer"), (100, 90, 70, "pointer")),
     ("gemm 4096", gemm, (4096, 4096, 4096, "pointer"), (64, 64, 64, "pointer")),
     ("gemm 2048", gemm, (2048, 2048, 2048, "pointer"), (1, 1, 1, "pointer")),
+    ("gemm wrapped 4096", gemm, (4096, 4096, 4096, "wrapped"), (64, 64, 64, "wrapped")),
+    ("gemm wrapped 4000x4104x1000", gemm, (4000, 4104, 1000, "wrapped"), (50, 72, 40, "wrapped")),
     ("gemm descriptor 8192", gemm, (8192, 8192, 8192, "descriptor"), (100, 96, 72, "descriptor")),
     ("gemm persistent 8192x8192x8192", gemm, (8192, 8192, 8192, "persistent"), (100, 96, 72, "persistent")),
     ("gemm persistent 4096x4096x4096", gemm, (4096, 4096, 4096, "persistent"), (64, 64, 64, "persistent")),

@@ -1,7 +1,7 @@
 // One call: arguments bound to parameters, and the key of what they decide of the code.
 //
 //   a pointer     'p', element type and whether the address is a multiple of 16
-//   an integer    'i', its width, whether it is a multiple of 16 or is 1
+//   an integer    'i', its width, whether it is a multiple of 16 or 8 or is 1
 //   a descriptor  'd', element type and axes, its block
 //   float, bool   'f' or 'b'
 //   a constexpr   a letter and its value; objects (texts, functions, element types) by address: whoever keeps the key keeps them
@@ -131,13 +131,13 @@ static void put2(Call *c, char tag, uint8_t what) {
 }
 
 static uint8_t int_width(const dt_value *v) { return v->dtype == DT_U64 ? 2 : v->dtype == DT_I64 ? 1 : 0; }
-enum { WIDTH = 3, BY_16 = 4, IS_ONE = 8 };
+enum { WIDTH = 3, BY_16 = 4, IS_ONE = 8, BY_8 = 16 };
 
 static uint8_t int_facts(const dt_value *v, uint8_t flags) {
   const uint8_t width = int_width(v);
   if (flags & NO_SPECIALIZE) return width;
   if (v->u.i == 1 && !(flags & TYPED)) return IS_ONE;
-  return width | (v->u.i % 16 == 0 ? BY_16 : 0);
+  return width | (v->u.i % 16 == 0 ? BY_16 : v->u.i % 8 == 0 ? BY_8 : 0);
 }
 
 static bool put_constant(Call *c, PyObject *o, const Arg *a) {
@@ -272,12 +272,8 @@ static PyObject *request_value(const Kernel *k, const Call *c, int i) {
   }
   if (v.kind == DT_VALUE_INT && !constant) {
     const uint8_t facts = int_facts(&v, k->flags[i]), width = facts & WIDTH;
-    const int64_t far = facts & BY_16 ? (int64_t)1 << 40 : ((int64_t)1 << 40) + 3;
-    v.u.i = facts & IS_ONE  ? 1
-            : width == 1    ? far
-            : width == 2    ? (facts & BY_16 ? -16 : -3)
-            : facts & BY_16 ? 32
-                            : 3;
+    const int64_t least = facts & BY_16 ? 16 : facts & BY_8 ? 8 : 3; // of its kind
+    v.u.i = facts & IS_ONE ? 1 : width == 1 ? ((int64_t)1 << 40) + least : width == 2 ? -least : least;
   }
   if (v.kind == DT_VALUE_PTR) v.u.i = (uintptr_t)v.u.ptr % 16 ? 8 : 16;
   if (v.kind == DT_VALUE_FLOAT && !constant) v.u.f = 0.5;

@@ -6,12 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-// "bf16:16" -> dtype and divisor (1 where absent).
+// "bf16:16" -> dtype and divisor: 16, 8, or 1 (where absent too).
 static bool type_of(const char *s, dt_dtype *d, int64_t *divisor) {
   size_t n = strcspn(s, ":");
   int found = cli_dtype(s, n);
   *divisor = 1;
-  if (found < 0 || (s[n] && (!cli_int(s + n + 1, divisor) || *divisor < 1 || *divisor > 1 << 20)))
+  if (found < 0 ||
+      (s[n] && (!cli_int(s + n + 1, divisor) || (*divisor != 1 && *divisor != 8 && *divisor != 16))))
     return false;
   *d = (dt_dtype)found;
   return true;
@@ -64,8 +65,8 @@ static dt_status entry(dt_context *c, const char *text, CliSig *sig) {
   const char *p = equals + 1;
   bool ok = true;
   if (*p == '*') {
-    ok = type_of(p + 1, &d, &divisor);
-    if (ok) arg->value = dt_ptr(d, divisor % 16 == 0 ? NULL : (void *)(uintptr_t)1);
+    ok = type_of(p + 1, &d, &divisor) && divisor != 8;
+    if (ok) arg->value = dt_ptr(d, divisor == 16 ? NULL : (void *)(uintptr_t)1);
   } else if (strncmp(p, "desc(", 5) == 0) {
     ok = desc_of(p + 5, sig, &arg->value);
   } else if (cli_dtype(p, strcspn(p, ":")) >= 0) {
@@ -80,7 +81,8 @@ static dt_status entry(dt_context *c, const char *text, CliSig *sig) {
   }
   if (ok) return DT_OK;
   return cli_no(c, DT_INVALID,
-                "--sig: '%.200s': expected *DTYPE[:16], DTYPE[:16], desc(DTYPE;B0,B1) or a constant", text);
+                "--sig: '%.200s': expected *DTYPE[:16], DTYPE[:8 or :16], desc(DTYPE;B0,B1) or a constant",
+                text);
 }
 
 // The end of the entry at p: a comma outside of brackets and quotes.

@@ -64,6 +64,7 @@ ROWS = [
     ("topk.py:topk_kernel", 4, 2, sig("x_ptr values_ptr:*f32 indices_ptr:*i32 row_stride k n_cols:i32", K=8, BLOCK=1024)),
     ("topk.py:sort_kernel", 4, 2, sig("x_ptr values_ptr:*f32 indices_ptr:*i32 row_stride n_cols:i32", BLOCK=1024)),
     ("matmul.py:matmul_kernel", 8, 3, MATMUL + BLOCKS),
+    ("matmul.py:matmul_wrapped_kernel", 8, 3, MATMUL + BLOCKS),
     ("matmul.py:matmul_block_ptr_kernel", 8, 3, MATMUL + BLOCKS),
     ("matmul.py:matmul_descriptor_kernel", 8, 3,
      "a_desc=desc(bf16;128,32), b_desc=desc(bf16;32,128), c_desc=desc(bf16;128,128), M=i32:16, N=i32:16, K=i32:16, " +
@@ -245,6 +246,7 @@ def assemble(machine, nth, kernel, warps, stages, signature):
 GEMM_FORM = "HGMMA|IGMMA|QGMMA UTMALDG UTMASTG STSM USETMAXREG SYNCS"
 HOPPER = {
     "matmul.py:matmul_kernel": GEMM_FORM,
+    "matmul.py:matmul_wrapped_kernel": GEMM_FORM,
     "matmul.py:matmul_block_ptr_kernel": GEMM_FORM,
     "matmul.py:matmul_descriptor_kernel": GEMM_FORM,
     "matmul.py:matmul_persistent_kernel": GEMM_FORM,

@@ -41,7 +41,7 @@ def matmul(style, blocks, warps, shape=(208, 144, 176)):
                       (("a_desc", a, (bm, bk)), ("b_desc", b, (bk, bn)), ("c_desc", c, (bm, bn))))
     else:
         values.update(a_ptr=a, b_ptr=b, c_ptr=c)
-    if style in ("pointer", "block_ptr"):
+    if style in ("pointer", "wrapped", "block_ptr"):
         values.update(stride_am=k, stride_ak=1, stride_bk=n, stride_bn=1, stride_cm=n, stride_cn=1)
     name = "matmul_kernel" if style == "pointer" else f"matmul_{style}_kernel"
     run(f"matmul.py:{name}", [3 if style == "persistent" else grid], values, {out: a64 @ b64}, 6e-3, [PRODUCER, STRIPS], warps)
@@ -148,7 +148,7 @@ def backward(seq, d, causal, blocks):
         8, 1)
 
 
-for style in ("pointer", "block_ptr", "descriptor", "persistent"):
+for style in ("pointer", "wrapped", "block_ptr", "descriptor", "persistent"):
     case(f"matmul {style}, 128 x 128 x 64", matmul, style, (128, 128, 64), 8)
     case(f"matmul {style}, 64 x 64 x 64, four warps", matmul, style, (64, 64, 64), 4)
 case("gemm, batches, bias, silu, residual, b by rows", gemm, "bf16", "row", True)

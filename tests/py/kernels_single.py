@@ -68,10 +68,9 @@ def matmul(style, m, n, k, dtype, blocks=(32, 32, 16)):
     strides = dict(stride_am=k, stride_ak=1, stride_bk=n, stride_bn=1, stride_cm=n, stride_cn=1)
     grid = [cdiv(m, bm) * cdiv(n, bn)]
     out = "c_ptr"
-    if style == "pointer":
-        name, values = "matmul_kernel", dict(a_ptr=a, b_ptr=b, c_ptr=c, **values, **strides)
-    elif style == "block_ptr":
-        name, values = "matmul_block_ptr_kernel", dict(a_ptr=a, b_ptr=b, c_ptr=c, **values, **strides)
+    if style in ("pointer", "wrapped", "block_ptr"):
+        name = "matmul_kernel" if style == "pointer" else f"matmul_{style}_kernel"
+        values = dict(a_ptr=a, b_ptr=b, c_ptr=c, **values, **strides)
     elif style == "descriptor":
         name, out = "matmul_descriptor_kernel", "c_desc"
         values = dict(a_desc=("desc", a, (bm, bk)), b_desc=("desc", b, (bk, bn)), c_desc=("desc", c, (bm, bn)), **values)
@@ -165,7 +164,7 @@ case("layer_norm", norm, 9, 100, True)
 case("layer_norm without rows", norm, 0, 20, True)
 case("rms_norm", norm, 9, 100, False)
 case("rms_norm 3x512", norm, 3, 512, False)
-for style in ("pointer", "block_ptr", "descriptor", "persistent"):
+for style in ("pointer", "wrapped", "block_ptr", "descriptor", "persistent"):
     case(f"matmul {style} 64x64x64", matmul, style, 64, 64, 64, np.float32)
     case(f"matmul {style} 50x70x36", matmul, style, 50, 70, 36, np.float32)
     case(f"matmul {style} f16", matmul, style, 33, 48, 40, np.float16)

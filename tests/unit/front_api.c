@@ -98,6 +98,7 @@ static void test_specialisation(void **state) {
   assert_int_equal(front_spec_int(&fixed, 1, false).dtype, FDT_int64);
   assert_int_equal(front_spec_int(&known, 7, false).value.i, 7);
   assert_int_equal(front_spec_int(&plain, 48, false).divisible, 16);
+  assert_int_equal(front_spec_int(&plain, 40, false).divisible, 8);
   assert_int_equal(front_spec_int(&plain, 50, false).divisible, 1);
   assert_int_equal(front_spec_int(&never, 48, false).divisible, 1);
   assert_int_equal(front_spec_int(&plain, INT32_MAX, false).dtype, FDT_int32);
