@@ -385,7 +385,9 @@ void comp_op(Comp *c, const IrOp *op) {
   case OP_dot_wait: compile_many(c, op, x_dot_wait); return;
   case OP_wgmma: compile_many(c, op, x_wgmma); return;
   case OP_strip_store: compile_many(c, op, x_strip_store); return;
-  case OP_strips_end: return; // x_strip_store does not wait
+  case OP_strips_end: // x_strip_store does not wait
+  case OP_turn_begin:
+  case OP_turn_end: return; // all groups are at the same op
   case OP_wgmma_wait: compile_many(c, op, x_wgmma_wait); return;
   case OP_barrier: comp_emit(c, op, x_barrier); return;
   case OP_warp_barrier: comp_emit(c, op, x_warp_barrier); return;

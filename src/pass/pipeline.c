@@ -22,6 +22,7 @@
 //   pipe cse dce          (GPUs) loads of products ahead of their iteration
 //   fetch cse dce         (GPUs) other loads a turn ahead
 //   low cse licm dce      (GPUs) into the lowered stage
+//   pingpong              (GPUs) groups of warps take turns at the matrix unit
 //   alloc sync            (GPUs) places of block memory, then the barriers that it needs
 #include "pass/pass_impl.h"
 
@@ -36,7 +37,7 @@ static const char *const orders[] = {
                        ",raise,cse,dce,behind,cse,dce,early,parts,dce,producer,cse,dce,lay,cse,dce",
     [PASS_GPU] = TILE
     ",contract,dce," FACTS
-    ",raise,cse,dce,behind,cse,dce,early,parts,dce,producer,cse,dce,lay,cse,dce,pipe,cse,dce,fetch,cse,dce,low,cse,licm,dce,alloc,sync",
+    ",raise,cse,dce,behind,cse,dce,early,parts,dce,producer,cse,dce,lay,cse,dce,pipe,cse,dce,fetch,cse,dce,low,cse,licm,dce,pingpong,alloc,sync",
 };
 
 const PassInfo pass_infos[] = {

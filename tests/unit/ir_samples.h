@@ -213,6 +213,8 @@ static const Sample samples[] = {
      "%w = mem_alloc : memdesc<8*16x64xf16, shared, reg(1 2 4 8 16 32 72 144 288 512) lane() warp()>\n"
      "strip_store %v, %w, %t, %t, %t, %t, %t, %t, %t, %t, %t, %t, %t, %t, %t, %t, %t, %t, %t, %t {strip=3}"},
     {OP_strips_end, "lowered", "strips_end"},
+    {OP_turn_begin, "lowered", "%turns = mbarrier_alloc {count=4} : mbarrier<2>  turn_begin %turns"},
+    {OP_turn_end, "lowered", "%turns = mbarrier_alloc {count=4} : mbarrier<2>  turn_end %turns"},
     {OP_copy_pack, "lowered",
      "%u = mem_ptr %buf : thread ptr<f32, shared>  copy_pack %u, %pt, %tb {bytes=16, cache=cg}"},
     {OP_copy_commit, "lowered", "copy_commit"},

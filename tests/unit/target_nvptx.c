@@ -669,6 +669,22 @@ static void test_mbarriers(void **state) {
   }
 }
 
+static void test_turns(void **state) { // of groups of warps: a wait with a deadline, one arrival a warp
+  (void)state;
+  static const char text[] = //
+      "module stage=lowered warps=8 stages=1 lanes=32\n"
+      "kernel @k(%x: ptr<f32>) {\n"
+      "  %b = mbarrier_alloc {count=4} : mbarrier<2>\n"
+      "  turn_begin %b\n  turn_end %b\n  return\n}\n";
+  Gpu g;
+  gpu_make(&g, "sm_90a", text);
+  gpu_has(&g, "mbarrier.try_wait.parity");
+  gpu_has(&g, "elect.sync");
+  gpu_has(&g, "mbarrier.arrive.shared.b64");
+  gpu_has(&g, "%globaltimer");
+  gpu_free(&g);
+}
+
 static void test_people(void **state) {
   (void)state;
   static const Case cases[] = {
@@ -971,10 +987,11 @@ int main(void) {
       cmocka_unit_test(test_pairs),        cmocka_unit_test(test_lanes),
       cmocka_unit_test(test_matrices),     cmocka_unit_test(test_waits),
       cmocka_unit_test(test_copies),       cmocka_unit_test(test_polling_loop),
-      cmocka_unit_test(test_mbarriers),    cmocka_unit_test(test_people),
-      cmocka_unit_test(test_bad_assembly), cmocka_unit_test(test_partitions),
-      cmocka_unit_test(test_no_ptxas),     cmocka_unit_test(test_two_kernels),
-      cmocka_unit_test(test_every_type),   cmocka_unit_test(test_every_atomic),
+      cmocka_unit_test(test_mbarriers),    cmocka_unit_test(test_turns),
+      cmocka_unit_test(test_people),       cmocka_unit_test(test_bad_assembly),
+      cmocka_unit_test(test_partitions),   cmocka_unit_test(test_no_ptxas),
+      cmocka_unit_test(test_two_kernels),  cmocka_unit_test(test_every_type),
+      cmocka_unit_test(test_every_atomic),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

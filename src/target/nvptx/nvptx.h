@@ -19,6 +19,7 @@ typedef struct NvptxState { // of the function being emitted
   Map narrowed;             // LLVM value of a small float -> what it was made of (num.c)
   Map pieces;               // LLVM value of an element -> NvptxPiece: where in a loaded word it lies
   Map mbarriers;            // IrOp * of an mbarrier_alloc -> offset in shared memory
+  Map turns;                // IrValue * of turns' barriers -> LLVM slot: how many a group has had
   LLVMBasicBlockRef end; // where the waits end that last too long (wait.c), and its phis; NULL: nowhere yet
   V end_fields[7];
   Vec(struct NvptxMap *) maps; // tensor maps, hidden parameters (tma.c), and as the image says them

@@ -263,6 +263,7 @@ static bool place_mbarrier(IrOp *op, void *user) {
 void nvptx_place_mbarriers(Lower *l, const IrFunc *f) {
   Place p = {l, l->own};
   map_init(&p.s->mbarriers, l->arena);
+  map_init(&p.s->turns, l->arena);
   ir_walk(f->body, place_mbarrier, &p);
 }
 // Of a run of allocations with nothing between that executes, the one before or behind; NULL: none.
@@ -301,9 +302,54 @@ static void lower_mbarrier_alloc(Lower *l, const IrOp *op) {
   }
   lower_result(l, op, mbarrier_at(l, op));
 }
+// One arrival by each warp, when its lanes have come here.
+static void arrive_by_warps(Lower *l, V p) {
+  V all = u32(l, UINT32_MAX);
+  nvptx_warp_barrier(l);
+  const V one =
+      LLVMBuildExtractValue(l->b, lower_intrinsic(l, "llvm.nvvm.elect.sync", NULL, 0, &all, 1), 1, "");
+  V args[] = {p, one};
+  nvptx_asm(l, l->void_, "@$1 mbarrier.arrive.shared.b64 _, [$0];", "l,b", args, 2, ASM_EFFECT);
+}
+
+// Turns of groups of four warps. Group g waits for phase n of stage g for its turn n, which the group before ends; the first group's turn 0
+// needs nobody: it asks one parity ahead, and a barrier counts as having completed the phase before its first.
+static void lower_turn(Lower *l, const IrOp *op) {
+  NvptxState *s = l->own;
+  const IrValue *turns = ir_operand(op, 0);
+  const V group = lower_lshr(l, nvptx_warp_number(l), 2);
+  if (op->kind == OP_turn_end) {
+    const V next = lower_add(l, group, u32(l, 1));
+    const V is_last = lower_icmp(l, LLVMIntEQ, next, u32(l, (uint64_t)turns->type->stages));
+    arrive_by_warps(l, lower_gep(l, l->i64, lower_operand(l, op, 0),
+                                 LLVMBuildSelect(l->b, is_last, u32(l, 0), next, "")));
+    return;
+  }
+  void *slot = map_getp(&s->turns, turns);
+  if (!slot) { // how many turns this group has had
+    const V count = lower_alloca(l, l->i32, 4);
+    const LLVMBasicBlockRef here = lower_here(l);
+    LLVMPositionBuilderBefore(l->b, LLVMGetNextInstruction(count));
+    LLVMBuildStore(l->b, u32(l, 0), count);
+    lower_at(l, here);
+    map_setp(&s->turns, turns, (uintptr_t)count);
+    slot = count;
+  }
+  const V count = LLVMBuildLoad2(l->b, l->i32, slot, "");
+  const V ahead = LLVMBuildZExt(l->b, lower_icmp(l, LLVMIntEQ, group, u32(l, 0)), l->i32, "");
+  Phase f = {lower_gep(l, l->i64, lower_operand(l, op, 0), group),
+             LLVMBuildAnd(l->b, lower_add(l, count, ahead), u32(l, 1), ""), site_of(l, op), true, false};
+  spin(l, look_at_phase, phase_is_late, &f, false, NULL);
+  LLVMBuildStore(l->b, lower_add(l, count, u32(l, 1)), slot);
+}
+
 bool nvptx_mbarrier(Lower *l, const IrOp *op) {
   if (op->kind == OP_mbarrier_alloc) {
     lower_mbarrier_alloc(l, op);
+    return true;
+  }
+  if (op->kind == OP_turn_begin || op->kind == OP_turn_end) {
+    lower_turn(l, op);
     return true;
   }
   if (op->kind != OP_mbarrier_arrive && op->kind != OP_mbarrier_expect && op->kind != OP_mbarrier_wait)
@@ -313,12 +359,7 @@ bool nvptx_mbarrier(Lower *l, const IrOp *op) {
     Phase f = {p, lower_operand(l, op, 2), site_of(l, op), ir_op_executor(op) == EXEC_PROGRAM, false};
     spin(l, look_at_phase, phase_is_late, &f, false, NULL);
   } else if (op->kind == OP_mbarrier_arrive && ir_attr_i(op, ATTR_each_warp)) {
-    V all = u32(l, UINT32_MAX);
-    nvptx_warp_barrier(l);
-    const V one =
-        LLVMBuildExtractValue(l->b, lower_intrinsic(l, "llvm.nvvm.elect.sync", NULL, 0, &all, 1), 1, "");
-    V args[] = {p, one};
-    nvptx_asm(l, l->void_, "@$1 mbarrier.arrive.shared.b64 _, [$0];", "l,b", args, 2, ASM_EFFECT);
+    arrive_by_warps(l, p);
   } else if (op->kind == OP_mbarrier_arrive) {
     V args[] = {p};
     nvptx_asm(l, l->i64, "mbarrier.arrive.shared.b64 $0, [$1];", "=l,l", args, 1, ASM_EFFECT);
