@@ -385,17 +385,20 @@ def attention_backward(b, title, batch, heads, seq, dim, causal, ordered):
     b.race(title, best, peers, 2.5 * h.flops / 1e9, "TFLOP/s")
 
 
-def decode(b, title, batch, heads, kv_heads, seq, dim, page):
-    """page: keys of a page of the cache, in any order; 0: the cache lies as torch's does, [batch, kv_heads, seq, dim]."""
+def decode(b, title, batch, heads, kv_heads, seq, dim, page, by_head=False):
+    """page: keys of a page of the cache, in any order, [page, kv_heads, dim] or by_head [kv_heads, page, dim]; 0: the cache lies as torch's
+    does, [batch, kv_heads, seq, dim]."""
     q = b.randn(batch, heads, dim)
     lens = torch.full((batch,), seq, device=b.device, dtype=torch.int32)
     y, lse = torch.empty_like(q), b.empty(batch, heads, dtype=torch.float32)
     if page:
         pages = cdiv(seq, page)
         k, v = (b.randn(batch * pages, page, kv_heads, dim) for _ in range(2))
+        if by_head:
+            k, v = (t.transpose(1, 2).contiguous().transpose(1, 2) for t in (k, v))
         table = torch.randperm(batch * pages, device=b.device).int().view(batch, pages)
-        flat = [t[table.long()].view(batch, pages * page, kv_heads, dim)[:, :seq].transpose(1, 2).contiguous() for t in (k, v)]
-        lie = dict(table_stride=pages, k_page=page * kv_heads * dim, k_row=kv_heads * dim, k_head=dim)
+        flat = [t[table.long()].reshape(batch, pages * page, kv_heads, dim)[:, :seq].transpose(1, 2).contiguous() for t in (k, v)]
+        lie = dict(table_stride=pages, k_page=k.stride(0), k_row=k.stride(1), k_head=k.stride(2))
     else:
         k, v = flat = [b.randn(batch, kv_heads, seq, dim) for _ in range(2)]
         table, lie = None, dict(table_stride=0, k_page=kv_heads * seq * dim, k_row=dim, k_head=seq * dim)
@@ -468,6 +471,8 @@ CASES = [
     ("decode 1", decode, (1, 32, 8, 8192, 128, 64), (1, 8, 2, 150, 32, 16)),
     ("decode 16", decode, (16, 32, 8, 8192, 128, 64), (3, 4, 4, 90, 32, 64)),
     ("decode 64", decode, (64, 32, 8, 2048, 128, 64), (3, 4, 1, 90, 32, 64)),
+    ("decode by head 16", decode, (16, 32, 8, 8192, 128, 64, True), (3, 4, 4, 90, 32, 64, True)),
+    ("decode by head 64", decode, (64, 32, 8, 2048, 128, 64, True), (3, 4, 1, 90, 32, 64, True)),
     ("decode dense 16", decode, (16, 32, 8, 8192, 128, 0), (3, 4, 4, 90, 32, 0)),
     ("decode dense 64", decode, (64, 32, 8, 2048, 128, 0), (3, 4, 1, 90, 32, 0)),
     ("decode 131072", decode, (1, 64, 8, 131072, 128, 64), (1, 8, 1, 500, 32, 64)),

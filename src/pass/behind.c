@@ -20,7 +20,7 @@ enum {                  // of a thread
 };
 
 typedef struct Done { // a loop whose last product comes behind
-  IrOp *loop, *load;
+  IrOp *loop, *second;
   uint32_t sum, p; // results: what the product is added to, and its first operand
   IrValue *
       start; // the counter's first value, that of the loops it took over from; NULL: a turn stands before them
@@ -199,6 +199,24 @@ static bool same(const IrValue *x, const IrBlock *bx, const IrValue *y, const Ir
   return true;
 }
 
+// Does nothing between two ops of a block write memory? What a product before the loop reads, a product in it reads later.
+static bool keeps_memory(IrOp *from, const IrOp *to) {
+  bool any = false;
+  for (IrOp *op = from->next; op != to && !any; op = op->next) {
+    writes(op, &any);
+    for (uint32_t r = 0; r < op->nregions && !any; r++) ir_walk(op->regions[r], writes, &any);
+  }
+  return !any;
+}
+
+// A loop of no turns may begin behind its end; the next one does not go on from there.
+static bool ends_behind_start(const Behind *a, const IrOp *loop) {
+  const IrValue *lo = ir_operand(loop, 0), *hi = ir_operand(loop, 1);
+  if (hi->def && hi->def->kind == OP_max_s && (ir_operand(hi->def, 0) == lo || ir_operand(hi->def, 1) == lo))
+    return true;
+  return lo->id < a->nvalues && pass_axis(a->axes, hi)->lo >= pass_axis(a->axes, lo)->hi;
+}
+
 // The loop that ended where this one starts, and whose product behind it is what this one adds to first; NULL: none.
 static Done *predecessor(Behind *a, const Pair *x) {
   const IrOp *loop = x->loop;
@@ -206,18 +224,21 @@ static Done *predecessor(Behind *a, const Pair *x) {
   for (uint32_t i = 0; i < a->done.len; i++) {
     Done *d = &a->done.data[i];
     int64_t step, other, lo;
-    if (d->loop->parent != loop->parent || ir_operand(d->loop, 1) != end || init != ir_result(d->last, 0) ||
-        !init->uses || init->uses->next)
+    if (!d->last || d->loop->parent != loop->parent || ir_operand(d->loop, 1) != end ||
+        init != ir_result(d->last, 0) || !init->uses || init->uses->next)
       continue;
     if (!ir_const_int(ir_operand(loop, 2), &step) || !ir_const_int(ir_operand(d->loop, 2), &other) ||
         step != other || !bits_pow2((uint64_t)step) ||
         !ir_const_int(d->start ? d->start : ir_operand(d->loop, 0), &lo) || lo % step)
       continue;
     if (end->id >= a->nvalues || pass_axis(a->axes, end)->all_div % step || !pass_axis_nonneg(a->axes, end) ||
-        pass_axis(a->axes, end)->lo < lo)
+        !ends_behind_start(a, d->loop) || !keeps_memory(d->loop, loop))
       continue;
-    if (ir_operand(x->second, 0)->type != ir_result(d->loop, d->p)->type) continue;
-    if (same(ir_result(x->load, 0), loop->regions[0], ir_result(d->load, 0), d->loop->regions[0])) return d;
+    if (ir_operand(x->second, 0)->type != ir_result(d->loop, d->p)->type ||
+        !pass_same_attrs(x->second, d->second))
+      continue;
+    if (same(ir_operand(x->second, 1), loop->regions[0], ir_operand(d->second, 1), d->loop->regions[0]))
+      return d;
   }
   return NULL;
 }
@@ -268,7 +289,7 @@ static IrOp *first_turn(Behind *a, const Pair *x) {
     const Affine *first = a_step_before(a, loop, here), *place = affine_of(&a->sums, there);
     if (!first || !place || place->nwraps || !affine_same(first, place)) return NULL;
   }
-  return dot;
+  return load->parent == loop->parent && keeps_memory(v->def, loop) ? dot : NULL;
 }
 
 static Before what_stands_before(Behind *a, const Pair *x) {
@@ -339,7 +360,7 @@ static void compute_behind(Behind *a, const Pair *x) {
   IrOp *last = product_at(a, &b, x, at, none, ir_result(loop, index), sum);
   ir_replace_uses(sum, ir_result(last, 0));
   ir_set_operand(last, 2, sum);
-  vec_push(a->arena, &a->done, ((Done){loop, x->load, x->sum, index, start, last}));
+  vec_push(a->arena, &a->done, ((Done){loop, second, x->sum, index, start, last}));
   pass_remark(a->pass, loc, "this product is computed a turn later, beside the next turn's work%s",
               !taken.product ? ""
               : start        ? "; the first of the loop before"

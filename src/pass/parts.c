@@ -82,7 +82,7 @@ static IrValue *first_parts(Parts *p, IrOp *loop, IrValue *init) {
                    ir_broadcast(&b, ir_expand_dims(&b, init, 1), 2, shape), none);
 }
 
-// What becomes of the carried value i in a turn: s * u + sum(x) or s + sum(x); NULL: something else.
+// What becomes of the carried value i in a turn: s * u + sum(x) or s + sum(x), where nothing else reads the sum; NULL: something else.
 static IrOp *step_of(const Parts *p, const IrOp *loop, uint32_t i, IrOp **reduce) {
   const IrBlock *body = loop->regions[0];
   const IrValue *s = body->args.data[1 + i];
@@ -96,6 +96,7 @@ static IrOp *step_of(const Parts *p, const IrOp *loop, uint32_t i, IrOp **reduce
   if (fused && ir_operand(op, 2) == s) return NULL;
   const IrValue *r = ir_operand(op, fused ? 2 : ir_operand(op, 0) == s);
   *reduce = row_sum(p, r);
+  if (r->uses->next) return NULL; // the turn wants the sum itself
   return *reduce && (*reduce)->parent == body ? op : NULL;
 }
 

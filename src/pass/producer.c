@@ -250,14 +250,22 @@ static bool same_tensors(const Reader *x, const Reader *y) {
   return true;
 }
 
+// Does the product that runs until its result is used keep its stage until after x, which comes behind it, waits for its blocks?
+static bool is_kept_for(const Reader *y, const Reader *x) {
+  const IrOp *user = ir_attr_i(y->dot, ATTR_until_use) ? pass_first_user(ir_result(y->dot, 0)) : y->dot;
+  return !user || !pass_is_before(user, x->feed[0]);
+}
+
 // Does a product of this block, or of a loop between, read from the ring already? Each has one of its own, or it would wait for the
-// others' blocks; but for turns of a loop that are written out.
+// others' blocks; but for turns of a loop that are written out, of which those that keep their stages leave one.
 static bool is_taken(const Producer *p, uint32_t ring, const Reader *x) {
-  for (uint32_t i = 0; i < p->nreaders; i++) {
+  int behind = 0; // readers of this block, from y on
+  for (uint32_t i = p->nreaders; i-- > 0;) {
     const Reader *y = &p->readers[i];
     if (y->ring != ring) continue;
     if (y->last || is_within(x, y->dot) || is_within(y, x->dot)) return true;
-    if (y->dot->parent == x->dot->parent && !same_tensors(x, y)) return true;
+    if (y->dot->parent != x->dot->parent) continue;
+    if (!same_tensors(x, y) || (++behind >= p->rings[ring].stages && is_kept_for(y, x))) return true;
   }
   return false;
 }
