@@ -170,6 +170,20 @@ static Status compile_raised(Compile *c, IrModule *kept, PassConfig config, Imag
   return compile_variants(c, ir_module_clone(kept, &c->call->arena), kept, config, out);
 }
 
+// --explain: what the assembler made of each variant.
+static void say_size(Compile *c, const Image *im) {
+  for (uint32_t k = 0; k < im->nkernels; k++) {
+    for (uint32_t i = 0; i < im->kernels[k].nvariants; i++) {
+      const ImageVariant *v = &im->kernels[k].variants[i];
+      if (!v->registers) continue;
+      diag(&c->call->diags, DIAG_REMARK, LOC_NONE,
+           "%s%s: %u registers a thread, %u bytes spilled, %u bytes of block memory, %u warps",
+           im->kernels[k].name, i ? " without the tensor memory accelerator" : "", v->registers,
+           v->spill_bytes, v->shared_bytes, v->num_warps);
+    }
+  }
+}
+
 Status compile_back(Compile *c, Image **out) {
   Arena *a = &c->call->arena;
   PassMachine machine;
@@ -185,6 +199,7 @@ Status compile_back(Compile *c, Image **out) {
     for (uint32_t v = 0; v < (*out)->kernels[k].nvariants; v++)
       add_fixed_args(c, &(*out)->kernels[k].variants[v]);
   (*out)->source_name = c->source.path;
+  if (c->o.explain) say_size(c, *out);
   return ST_OK;
 }
 

@@ -76,6 +76,7 @@ static bool is_index(const IrValue *v, const IrBlock *b, bool *counts,
 static bool writes(IrOp *op, void *user) {
   const IrEffects e = ir_op_effects(op);
   bool *any = user;
+  if (op->kind == OP_assume) return true; // writes what only optimisers read
   *any |= e.order || e.barrier || e.writes;
   return !*any;
 }

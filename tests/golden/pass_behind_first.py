@@ -1,12 +1,14 @@
 # A first turn that is written out before the loop: the loop takes over its product, so that nothing is multiplied by zeros. It is that of the turn
 # a step before the loop's first, be its blocks those behind (0) or before (1). Where it is not - another block (2), another tensor (3), the block
-# turned (4) - or where what it reads may be written in between (5), it stays, and the loop begins with zeros and a block outside of the tensor.
+# turned (4) - or where what it reads may be written in between (5), it stays, and the loop begins with zeros and a block outside of the tensor. What
+# is assumed in between (6) writes nothing.
 # RUN: ditron compile %s --target sm_90a --warps 4 --sig "q_desc=desc(f16;64,64), k_desc=desc(f16;64,64), v_desc=desc(f16;64,64), w_desc=desc(f16;64,64), out_desc=desc(f16;64,64), start=i32, N=i32, HOW=0" --dump behind
 # RUN: ditron compile %s --target sm_90a --warps 4 --sig "q_desc=desc(f16;64,64), k_desc=desc(f16;64,64), v_desc=desc(f16;64,64), w_desc=desc(f16;64,64), out_desc=desc(f16;64,64), start=i32, N=i32, HOW=1" --dump behind
 # RUN: ditron compile %s --target sm_90a --warps 4 --sig "q_desc=desc(f16;64,64), k_desc=desc(f16;64,64), v_desc=desc(f16;64,64), w_desc=desc(f16;64,64), out_desc=desc(f16;64,64), start=i32, N=i32, HOW=2" --dump behind
 # RUN: ditron compile %s --target sm_90a --warps 4 --sig "q_desc=desc(f16;64,64), k_desc=desc(f16;64,64), v_desc=desc(f16;64,64), w_desc=desc(f16;64,64), out_desc=desc(f16;64,64), start=i32, N=i32, HOW=3" --dump behind
 # RUN: ditron compile %s --target sm_90a --warps 4 --sig "q_desc=desc(f16;64,64), k_desc=desc(f16;64,64), v_desc=desc(f16;64,64), w_desc=desc(f16;64,64), out_desc=desc(f16;64,64), start=i32, N=i32, HOW=4" --dump behind
 # RUN: ditron compile %s --target sm_90a --warps 4 --sig "q_desc=desc(f16;64,64), k_desc=desc(f16;64,64), v_desc=desc(f16;64,64), w_desc=desc(f16;64,64), out_desc=desc(f16;64,64), start=i32, N=i32, HOW=5" --dump behind
+# RUN: ditron compile %s --target sm_90a --warps 4 --sig "q_desc=desc(f16;64,64), k_desc=desc(f16;64,64), v_desc=desc(f16;64,64), w_desc=desc(f16;64,64), out_desc=desc(f16;64,64), start=i32, N=i32, HOW=6" --dump behind
 import triton
 import triton.language as tl
 
@@ -19,6 +21,8 @@ def chain(q_desc, k_desc, v_desc, w_desc, out_desc, start, N, HOW: tl.constexpr)
     total = tl.dot(p, v.T if HOW == 4 else v)
     if HOW == 5:
         v_desc.store([0, 0], p)
+    if HOW == 6:
+        tl.assume(N < 1 << 20)
     for i in range(start + 2, N, 2):
         at = N - i * 64 + 128 if HOW == 1 else i * 64
         p = tl.dot(q, k_desc.load([at, 0]).T).to(tl.float16)
@@ -64,3 +68,9 @@ def chain(q_desc, k_desc, v_desc, w_desc, out_desc, start, N, HOW: tl.constexpr)
 # CHECK: %total = dot %p, %v, %5
 # CHECK-NEXT: desc_store %v_desc, %p
 # CHECK: %11, %12 = for %8, %N, %7, %total, %10 :
+# CHECK: module stage=tile
+# CHECK: %p = fcast
+# CHECK-NOT: = dot
+# CHECK: assume
+# CHECK-NOT: = dot
+# CHECK: = for
