@@ -29,5 +29,4 @@ def loops(x_ptr, o_ptr, n, m):
 # CHECK: :16:5: remark: this loop is not pipelined: num_stages is 1
 # CHECK: :18:5: remark: this loop is not pipelined: how many turns it has is not known before
 # CHECK-NOT: :22:5
-# CHECK: remark: loops:
 # CHECK: registers a thread, 0 bytes spilled, 
