@@ -147,7 +147,8 @@ TILES = configs("bm bn bk warps stages", (128, 128, 64, 8, 4), (128, 128, 64, 4,
 PERSISTENT = configs("bm bn bk warps stages grid", (128, 256, 64, 8, 4, 132), (128, 256, 64, 8, 4, 128), (128, 128, 64, 8, 5, 132),
                      (128, 128, 64, 4, 5, 132))
 PERSISTENT_FEW_ROWS = configs("bm bn bk warps stages grid", (64, 128, 64, 4, 6, 132), (64, 64, 64, 4, 8, 132), (64, 64, 128, 4, 6, 132),
-                              (64, 32, 64, 4, 12, 132), (64, 32, 128, 4, 8, 132), (64, 32, 256, 4, 4, 132), (64, 32, 256, 4, 4, 128))
+                              (64, 32, 64, 4, 12, 132), (64, 32, 128, 4, 8, 132), (64, 32, 256, 4, 4, 132), (64, 32, 256, 4, 4, 128),
+                              (64, 32, 64, 4, 5, 396))
 # A tile an instance, by pointers (style pointer).
 PLAIN_FEW_ROWS = configs("bm bn bk warps stages style", (16, 32, 128, 4, 8, "pointer"), (16, 32, 256, 4, 5, "pointer"), (16, 32, 256, 4, 8, "pointer"),
                          (16, 32, 512, 4, 4, "pointer"), (16, 16, 256, 2, 8, "pointer"), (16, 16, 512, 4, 4, "pointer"), (16, 64, 128, 4, 8, "pointer"),

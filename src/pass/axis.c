@@ -265,6 +265,7 @@ static void transfer(PassAxes *x, const IrOp *op, uint32_t r, const PassAxis *co
   case OP_split:
   case OP_shfl:
   case OP_vec_get: of_all(out, a); break;
+  case OP_relayout: *out = *a; break;
   case OP_to_thread:
   case OP_from_thread:
   case OP_consume:

@@ -177,6 +177,24 @@ static bool is_small_row(Lay *l, IrValue *v, int depth) {
   return true;
 }
 
+// A matrix made of rows and columns (addresses from a table's entries): made again it moves those alone.
+static bool is_outer(Lay *l, IrValue *v, int depth) {
+  enum { LEAST_GAIN = 8, MOST_OPS = 6 };
+  if (is_cheap(l, v)) return true;
+  const IrOp *op = v->def;
+  if (!op || depth > MOST_OPS) return false;
+  if (op->kind == OP_broadcast)
+    return ir_type_elems(v->type) >= LEAST_GAIN * ir_type_elems(ir_operand(op, 0)->type);
+  if (!(ir_ops[op->kind].traits & TRAIT_ELEMENTWISE) || op->kind == OP_math || op->kind == OP_inline_asm ||
+      op->nresults != 1)
+    return false;
+  for (uint32_t i = 0; i < op->noperands; i++) {
+    IrValue *o = ir_operand(op, i);
+    if (o && !is_outer(l, o, depth + 1)) return false;
+  }
+  return true;
+}
+
 static IrValue *in_layout(Lay *l, IrValue *v, const IrLayout *layout) {
   if (!v || v->type->kind != IR_TILE) return v;
   const IrType *t = with(l, v->type, layout);
@@ -188,7 +206,8 @@ static IrValue *in_layout(Lay *l, IrValue *v, const IrLayout *layout) {
   }
   IrBuilder b = behind(v);
   IrOp *made;
-  if (is_cheap(l, v)) {
+  const bool cheap = is_cheap(l, v);
+  if (cheap || (v->def && v->def->kind != OP_broadcast && is_outer(l, v, 0))) {
     const IrOp *op = v->def;
     IrValue **ops = arena_array(l->arena, IrValue *, op->noperands + 1);
     for (uint32_t i = 0; i < op->noperands; i++) {
@@ -198,7 +217,7 @@ static IrValue *in_layout(Lay *l, IrValue *v, const IrLayout *layout) {
     b = behind(v); // operands may have come behind it
     b.loc = op->loc;
     made = pass_like(&b, op, op->noperands, ops, t)->def;
-    map_set(&l->cheap, (uint64_t)(uintptr_t)ir_result(made, 0), 1);
+    if (cheap) map_set(&l->cheap, (uint64_t)(uintptr_t)ir_result(made, 0), 1);
   } else if (layout_regs(layout) <= (l->wgmma ? 32u : 4u) && is_small_row(l, v, 0)) {
     IrValue *ops[8];
     for (uint32_t i = 0; i < v->def->noperands; i++) ops[i] = in_layout(l, ir_operand(v->def, i), layout);
@@ -274,11 +293,6 @@ static const IrOp *product_of(const IrValue *v, int depth) {
   return dot;
 }
 static bool from_product(const IrValue *v, int depth) { return product_of(v, depth) != NULL; }
-bool lay_rows_in_lanes(const IrModule *m, const IrValue *v) {
-  const IrOp *dot = product_of(v, 0);
-  return dot && dot->kind == OP_dot && lay_takes_groups(m, dot) && v->type->rank == 2 &&
-         v->type->shape[0] >= 16 * m->num_warps;
-}
 // Is v made of sums, or the like, of a product's rows?
 static bool from_rows(const IrValue *v, int depth) {
   if (!v || !v->def || v->type->kind != IR_TILE || depth > 12) return false;
@@ -348,6 +362,22 @@ static IrLayout dot_layout(const Lay *l, const IrOp *dot) { // of its result
   }
   mma_warps(l, c, warps);
   return layout_mma_c(2, c->shape, warps);
+}
+
+int lay_row_threads(const Pass *pass, const IrFunc *f, const IrValue *v) {
+  const IrOp *dot = product_of(v, 0);
+  if (!dot || dot->kind != OP_dot || v->type->rank != 2 || !bits_pow2((uint64_t)pass->m->num_warps)) return 0;
+  Lay l = {.wgmma = pass->config->machine && pass->config->machine->wgmma,
+           .warp_bits = (uint32_t)bits_log2((uint64_t)pass->m->num_warps)};
+  int32_t warps[2];
+  if (wgmma_shape(&l, dot) >= 0) {
+    group_warps(&l, v->type, warps);
+    return warps[1] == 1 ? 4 : 0;
+  }
+  if (lay_mma_shape(dot) < 0) return 0;
+  ir_walk(f->body, find_chain, &l);
+  mma_warps(&l, v->type, warps);
+  return 4 * warps[1];
 }
 
 // ---- products from block memory ---------------------------------------------------------------------------------------------------

@@ -74,12 +74,13 @@ void pass_flow_run(IrFunc *f, const PassFlow *flow, Arena *scratch);
 // ---- lay.c
 // Neighbours along axis d that one access through p under mask (NULL: none) can move: aligned, 16 bytes or less; at least 1.
 int32_t lay_neighbours(const PassAxes *x, const IrValue *p, const IrValue *mask, int d);
-// Does lay give the product to groups of four warps, if the machine has them?
 // Are base and strides of a descriptor known to be multiples of 16 bytes? Those of parameters are looked at when launched.
 bool lay_desc_aligned(const PassAxes *axes, const IrValue *desc);
+// Does lay give the product to groups of four warps, if the machine has them?
 bool lay_takes_groups(const IrModule *m, const IrOp *dot);
-// Is v a matrix made of a product of four warps that leaves each of its rows in the four lanes of one warp?
-bool lay_rows_in_lanes(const IrModule *m, const IrValue *v);
+// How many threads share a row of v, a matrix made of a product: thread t of n has elements 2 t and 2 t + 1 of each 2 n. 0: it is none,
+// or its rows lie otherwise.
+int lay_row_threads(const Pass *pass, const IrFunc *f, const IrValue *v);
 int lay_mma_shape(const IrOp *dot); // IrMma that computes it, or -1
 // The only product that a relayout feeds as operand a or b on the matrix unit, as it is or transposed; NULL: none such.
 const IrOp *lay_product_of(const IrOp *relayout);

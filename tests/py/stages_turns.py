@@ -8,7 +8,7 @@ from _kernels import run
 
 STAGES = ("interp", "laid", "lowered", "cpu")
 LATER, OF_LOOP, OF_TURN = "is computed a turn later", "the first of the loop before", "the first of the turn before the loop"
-PARTS, FETCHES, SHARES = "each lane sums its part of a row", "a producer warp fetches", "those of a product before"
+PARTS, FETCHES, SHARES = "each thread sums its part of a row", "a producer warp fetches", "those of a product before"
 rng = np.random.default_rng(11)
 
 # Two sums of each row, one of them stored, one added to memory.
