@@ -14,6 +14,7 @@
 //   prefetch              the next row while this one is computed
 //   outline dce           equal loop nests of a large kernel become one function
 //   raise cse dce         (GPUs) pointers to tensor descriptors
+//   split fold cse dce    (GPUs) loops in two, the first without its mask
 //   behind cse dce        (GPUs) products that run beside the next turn's work
 //   early                 (GPUs) products that run beside the one before
 //   parts dce             (GPUs) sums that lanes keep apart until a loop ends
@@ -33,11 +34,12 @@
 static const char *const orders[] = {
     [PASS_INTERP] = TILE "," FACTS,
     [PASS_CPU] = TILE ",contract,dce," FACTS ",place,fold,cse,licm,dce,prefetch,outline,dce",
-    [PASS_LAID] = TILE ",contract,dce," FACTS
-                       ",raise,cse,dce,behind,cse,dce,early,parts,dce,producer,cse,dce,lay,cse,dce",
+    [PASS_LAID] =
+        TILE ",contract,dce," FACTS
+             ",raise,cse,dce,split,fold,cse,dce,behind,cse,dce,early,parts,dce,producer,cse,dce,lay,cse,dce",
     [PASS_GPU] = TILE
     ",contract,dce," FACTS
-    ",raise,cse,dce,behind,cse,dce,early,parts,dce,producer,cse,dce,lay,cse,dce,pipe,cse,dce,fetch,cse,dce,low,cse,licm,dce,pingpong,alloc,sync",
+    ",raise,cse,dce,split,fold,cse,dce,behind,cse,dce,early,parts,dce,producer,cse,dce,lay,cse,dce,pipe,cse,dce,fetch,cse,dce,low,cse,licm,dce,pingpong,alloc,sync",
 };
 
 const PassInfo pass_infos[] = {
