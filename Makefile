@@ -290,4 +290,4 @@ check-gpu: setup # the GPU tests, where there is a GPU; says so where there is n
 clean:
 	rm -rf $(MODE)/obj $(B)/tests $(LIBS) $(addsuffix .0,$(filter %.so,$(LIBS))) $(B)/ditron
 help:
-	@echo 'all test test-unit corpus sweep mutate demo install dist wheel check-gpu clean format format-check lint-layers; see the top of the Makefile'
+	@echo 'all test test-unit bench-interp bench-launch corpus sweep mutate demo install dist wheel check-gpu clean format format-check lint-layers; see the top of the Makefile'

@@ -1,4 +1,4 @@
-"""Elementwise kernels: vector add, and the fills and copies that the collectives are built from."""
+"""Elementwise kernels: vector add, silu(gate) * up."""
 import triton
 import triton.language as tl
 

@@ -51,8 +51,12 @@ static bool is_hint(PyObject *name) {
 
 // 1: an option, 0: none, -1: a wrong one.
 static int take_option(const State *s, PyObject *name, PyObject *value, Options *o) {
-  if (name == s->s_num_warps || PyUnicode_CompareWithASCIIString(name, "num_warps") == 0)
-    return take_long(value, "num_warps", 1, 32, &o->num_warps) ? 1 : -1;
+  if (name == s->s_num_warps || PyUnicode_CompareWithASCIIString(name, "num_warps") == 0) {
+    if (!take_long(value, "num_warps", 1, 32, &o->num_warps)) return -1;
+    if (!(o->num_warps & (o->num_warps - 1))) return 1;
+    PyErr_Format(PyExc_ValueError, "num_warps is %ld; it must be a power of two from 1 to 32", o->num_warps);
+    return -1;
+  }
   if (name == s->s_num_stages || PyUnicode_CompareWithASCIIString(name, "num_stages") == 0)
     return take_long(value, "num_stages", 0, 16, &o->num_stages) ? 1 : -1;
   if (PyUnicode_CompareWithASCIIString(name, "maxnreg") == 0)
@@ -80,13 +84,24 @@ static int param_at(const Kernel *k, PyObject *name) {
   return -1;
 }
 
+// The error that is set, with the kernel's name before it.
+static bool of_kernel(const Kernel *k) {
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  if (value) PyErr_Format(type, "%s: %S", k->text, value);
+  Py_XDECREF(type);
+  Py_XDECREF(value);
+  Py_XDECREF(trace);
+  return false;
+}
+
 static bool bind_keyword(const Kernel *k, Call *c, PyObject *name, PyObject *value) {
   const State *s = k->state;
   const int at = param_at(k, name);
   // a parameter may have the name of an option, and is then both
   const bool may = at < 0 || name == s->s_num_warps || name == s->s_num_stages;
   const int option = may ? take_option(s, name, value, &c->options) : 0;
-  if (option < 0) return false;
+  if (option < 0) return of_kernel(k);
   if (at < 0) {
     if (!option) PyErr_Format(PyExc_TypeError, "%s: there is no parameter and no option '%U'", k->text, name);
     return option;

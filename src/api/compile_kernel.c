@@ -154,7 +154,7 @@ static Status compile_variants(Compile *c, IrModule *m, IrModule *kept, PassConf
   return s;
 }
 
-// Pointers raised to descriptors take rings of block memory that live as long as the kernel. Where that is too much they stay pointers.
+// Pointers raised to descriptors take rings of shared memory that live as long as the kernel. Where that is too much they stay pointers.
 static Status compile_raised(Compile *c, IrModule *kept, PassConfig config, Image **out) {
   Diags *d = &c->call->diags;
   const uint32_t said = d->list.len, errors = d->errors;
@@ -177,7 +177,7 @@ static void say_size(Compile *c, const Image *im) {
       const ImageVariant *v = &im->kernels[k].variants[i];
       if (!v->registers) continue;
       diag(&c->call->diags, DIAG_REMARK, LOC_NONE,
-           "%s%s: %u registers a thread, %u bytes spilled, %u bytes of block memory, %u warps",
+           "%s%s: %u registers a thread, %u bytes spilled, %u bytes of shared memory, %u warps",
            im->kernels[k].name, i ? " without the tensor memory accelerator" : "", v->registers,
            v->spill_bytes, v->shared_bytes, v->num_warps);
     }

@@ -402,8 +402,20 @@ static Value *concat(Lower *L, const Value *x, const Value *y, Loc loc) {
   return val_tuple(L->f, v.data, v.len, x->seq.list);
 }
 
+// `ACTIVATION == "relu"` where the function relu was passed: never equal, and surely not what was meant.
+static void warn_of_name(Front *f, const Value *fn, const Value *text, Loc loc) {
+  if (fn->kind != VAL_FUNC || text->kind != VAL_STR || fn->func->name != text->s) return;
+  diag(f->d, DIAG_WARNING, loc, "this compares the function '%s' with a text, its name: they are never equal",
+       text->s->s);
+  diag_hint(f->d, "pass the text: '\"%s\"'", text->s->s);
+}
+
 Value *front_const_binary(Lower *L, AstOp op, const Value *x, const Value *y, Loc loc) {
   Front *f = L->f;
+  if (op == AOP_Eq || op == AOP_Ne) {
+    warn_of_name(f, x, y, loc);
+    warn_of_name(f, y, x, loc);
+  }
   if (op == AOP_Eq || op == AOP_Ne) return val_bool(f, val_equal(x, y) == (op == AOP_Eq));
   if (op == AOP_In || op == AOP_NotIn) {
     if (y->kind != VAL_TUPLE && y->kind != VAL_STR && y->kind != VAL_DICT)

@@ -104,7 +104,7 @@ typedef enum ValueKind {
   VAL_BLOCKPTR, // tl.make_block_ptr
   VAL_DESC,     // a tensor descriptor
   VAL_VECTOR,   // so many scalars of one thread
-  VAL_MEM,      // a tile held in block memory, inside simt_exec_region
+  VAL_MEM,      // a tile held in shared memory, inside simt_exec_region
   VAL_SMEM      // dl.allocate_smem's buffer, a part of it, or a pointer into it
 } ValueKind;
 

@@ -265,7 +265,7 @@ static Value *index_tile(Lower *L, Value *of, const ValueVec *ix, Loc loc) {
   return val_rt(f, ir, type_tile(f, t->elem, rank, shape), NULL);
 }
 
-// One element of a tile that simt_exec_region holds in block memory.
+// One element of a tile that simt_exec_region holds in shared memory.
 static Value *index_mem(Lower *L, Value *of, const ValueVec *ix, Loc loc) {
   Front *f = L->f;
   const Type *t = of->mem.type;

@@ -536,7 +536,7 @@ static void subscripted_names(Arena *a, const Node *n, AstNames *names) {
 
 static void emit_barrier(Lower *L, Loc loc) { ir_build(front_at(L, loc), OP_barrier, 0, NULL, 0, NULL, 0); }
 
-// Tiles whose elements the region touches live in block memory from its entry to its exit.
+// Tiles whose elements the region touches live in shared memory from its entry to its exit.
 static void simt_region(Lower *L, const Node *with, const Node *item) {
   Front *f = L->f;
   const Loc loc = item->loc;

@@ -216,7 +216,7 @@ const char *val_kind_text(Front *f, const Value *v) {
                         front_shape_text(f, v->desc->rank, v->desc->block));
   case VAL_VECTOR:
     return arena_printf(f->a, "a vector of %u %s", v->seq.n, elem_text(f, v->seq.items[0]->rt.type->elem));
-  case VAL_MEM: return "a tile in block memory";
+  case VAL_MEM: return "a tile in shared memory";
   case VAL_SMEM:
     if (!v->smem->rank) return "a pointer into shared memory";
     return arena_printf(f->a, "a shared-memory buffer of shape %s",

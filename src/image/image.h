@@ -222,7 +222,7 @@ typedef struct ImageMap {
   uint32_t dtype;               // ImageDtype
   uint32_t rank;                // axes, the last one contiguous
   uint32_t box[IMAGE_MAP_RANK]; // elements that one copy moves
-  uint32_t swizzle;             // of the box in block memory: 0, 32, 64 or 128 bytes
+  uint32_t swizzle;             // of the box in shared memory: 0, 32, 64 or 128 bytes
   bool pad_nan;                 // reads outside give NaN, else 0
   bool writes;                  // something is stored through it
   ImageRecipe base, sizes[IMAGE_MAP_RANK], strides[IMAGE_MAP_RANK]; // elements

@@ -2,10 +2,10 @@
 //
 // The rows of ops.def are the only source. ir_may_swap reads them so:
 //   - Global, symmetric memory and signal words may be the same bytes (a rank may be its own peer, a flag can be loaded),
-//     so a write to one conflicts with any access to another. Block memory is apart; so is the outside world.
+//     so a write to one conflicts with any access to another. Shared memory is apart; so is the outside world.
 //   - acquire: what comes after stays after. release: what comes before stays before. Both let accesses move inwards.
 //     An acquire whose token only goes to `consume` orders no more than what consumes it, which depends on it by data.
-//   - What goes through a pointer into shared memory is an access to block memory.
+//   - What goes through a pointer into shared memory is an access to shared memory.
 //   - Two accesses that are not weak keep their order, whatever they access (volatile counts as not weak).
 //   - Prints, assertions and clocks keep their order among each other and around waits, signals and ordered accesses.
 //   - A barrier keeps every access on its side. An op without effects passes everything.

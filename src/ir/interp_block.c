@@ -1,4 +1,4 @@
-// interp_block: tensor descriptors and the block memory of instances.
+// interp_block: tensor descriptors and the shared memory of instances.
 #include "ir/interp_impl.h"
 
 #include <math.h>
@@ -162,7 +162,7 @@ static Step desc_write(World *w, Agent *a, const Ins *i, int mode) {
 Step x_desc_store(World *w, Agent *a, const Ins *i) { return desc_write(w, a, i, 1); }
 Step x_desc_rmw(World *w, Agent *a, const Ins *i) { return desc_write(w, a, i, 2); }
 
-// ---- block memory ----------------------------------------------------------------------------------------------------------------
+// ---- shared memory ----------------------------------------------------------------------------------------------------------------
 Step x_mem_alloc(World *w, Agent *a, const Ins *i) {
   (void)w;
   const Buf *b = i->extra;
@@ -187,7 +187,7 @@ bool interp_mem_range(World *w, Agent *a, const Ins *i, const char *p, size_t by
                       uint32_t lane) {
   const char *area = a->inst->area;
   if (p < area || p + bytes > area + a->code->ar_bytes) {
-    interp_fault(w, FAULT_BOUNDS, i->op->loc, LOC_NONE, "%s accesses block memory that is not there",
+    interp_fault(w, FAULT_BOUNDS, i->op->loc, LOC_NONE, "%s accesses shared memory that is not there",
                  interp_who(w, a));
     return false;
   }

@@ -102,7 +102,7 @@ typedef struct Touch {
   uint32_t twin; // the other component of the same program code; UINT32_MAX: none
   int rank;
   const Agent *agent;
-  const char *block_name; // block memory: its name; NULL: registered memory
+  const char *block_name; // shared memory: its name; NULL: registered memory
   uint64_t base;          // address of the shadow's first byte, for names
   int esize;
 } Touch;

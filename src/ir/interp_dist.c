@@ -335,7 +335,7 @@ void interp_mbar_settle(World *w, MBar *b) {
   w->writes++;
 }
 
-// Where threads address block memory themselves, elements lie as the buffer's layout says; before that in row-major order.
+// Where threads address shared memory themselves, elements lie as the buffer's layout says; before that in row-major order.
 static const IrLayout *real_layout(const IrOp *op) {
   return op->parent->func->module->stage == STAGE_lowered ? ir_operand(op, 1)->type->layout : NULL;
 }

@@ -74,7 +74,7 @@ struct Code {
   uint32_t mbarriers;           // of an instance
   Vec(const struct Buf *) bufs; // mem_allocs
 };
-typedef struct Buf { // block memory of one mem_alloc
+typedef struct Buf { // shared memory of one mem_alloc
   uint32_t off, bytes;
   const IrOp *op;
 } Buf;
@@ -135,7 +135,7 @@ typedef enum WaitKind {
   WAIT_LAUNCH,
   WAIT_STREAM
 } WaitKind;
-// What a product in flight reads of block memory, noted with --check: until it is waited for, nobody may write there.
+// What a product in flight reads of shared memory, noted with --check: until it is waited for, nobody may write there.
 typedef struct Flight {
   const Ins *ins;
   const char *p;
@@ -212,7 +212,7 @@ struct Instance {
   Actor *warps; // [nwarps], check
   Job *first_job, **last_job;
   uint32_t job_count, jobs_live;
-  uint32_t *shadow; // of block memory, check
+  uint32_t *shadow; // of shared memory, check
   bool delays;      // its plain stores wait for its next release
   Vec(Delayed) delayed;
   Vec(char) held;
@@ -490,7 +490,7 @@ void interp_desc_block(World *w, Agent *a, const Ins *i, const InterpDesc *d, co
                        Actor *actor); // mode 0 load, 1 store, 2 rmw
 uint64_t interp_rmw_value(IrRmw op, IrDtype d, uint64_t old, uint64_t v);
 bool interp_cmp_words(uint8_t cmp, uint64_t a, uint64_t b, int size);
-const char *interp_buffer_name(const Agent *a, const char *p); // of the block memory at p
+const char *interp_buffer_name(const Agent *a, const char *p); // of the shared memory at p
 bool interp_mem_range(World *w, Agent *a, const Ins *i, const char *p, size_t bytes, unsigned kind,
                       uint32_t lane);
 bool interp_product_reads(World *w, Agent *a, const Ins *i, const char *p, size_t bytes, uint32_t lane);

@@ -204,7 +204,7 @@ static double number(IrDtype d, const char *p) {
   return d == IR_i8 ? (double)(int8_t)bits : ir_bits_float(d, bits);
 }
 
-typedef struct Swizzled { // an operand in block memory
+typedef struct Swizzled { // an operand in shared memory
   const char *base;
   IrDtype d;
   int cols;
@@ -302,7 +302,7 @@ Step x_wgmma_wait(World *w, Agent *a, const Ins *i) {
   return GO;
 }
 
-// Done when issued, like copies to block memory.
+// Done when issued, like copies to shared memory.
 Step x_strip_store(World *w, Agent *a, const Ins *i) {
   const Operands *o = i->extra;
   const InterpDesc *d = (const InterpDesc *)interp_at(a, o->at[0]);

@@ -205,7 +205,7 @@ IrLayout layout_wgmma_a(int rank, const int32_t *shape, const int32_t *warps, ui
   return repeated(&m, rank, c, r);
 }
 
-// ---- block memory ------------------------------------------------------------------------------------------------------------
+// ---- shared memory ------------------------------------------------------------------------------------------------------------
 IrLayout layout_swizzled(int rank, const int32_t *shape, uint32_t elem_bytes) {
   Maker m = maker(rank, shape);
   const int c = rank - 1;

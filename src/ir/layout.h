@@ -61,7 +61,7 @@ IrLayout layout_mma_b(int rank, const int32_t *shape, const int32_t *warps, uint
 IrLayout layout_wgmma_c(int rank, const int32_t *shape, const int32_t *warps);
 IrLayout layout_wgmma_a(int rank, const int32_t *shape, const int32_t *warps, uint32_t elem_pack);
 
-// ---- block memory. A buffer's layout has register bits alone: those of an element's offset in the buffer ------------------
+// ---- shared memory. A buffer's layout has register bits alone: those of an element's offset in the buffer ------------------
 // Panels of at most 128 bytes of columns, row under row; chunks of 16 bytes change places within a panel's lines as tensor maps and the
 // matrix unit want them: bits 4.. of the byte offset ^= bits 7.. (1, 2 or 3 bits for panels of 32, 64 or 128 bytes).
 IrLayout layout_swizzled(int rank, const int32_t *shape, uint32_t elem_bytes);

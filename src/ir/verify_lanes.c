@@ -69,7 +69,7 @@ static void mma_rules(V *v, const IrOp *op) {
 static void async_product_rules(V *v, const IrOp *op) {
   const IrType *a = in(op, 0), *b = in(op, 1), *c = in(op, 2), *r = op->results[0].type;
   const int at = ir_attr_i(op, ATTR_a_trans) ? 1 : 0, bt = ir_attr_i(op, ATTR_b_trans) ? 1 : 0;
-  if (!want(v, op, a->kind == IR_TILE || a->kind == IR_MEMDESC, "a is neither a tile nor block memory"))
+  if (!want(v, op, a->kind == IR_TILE || a->kind == IR_MEMDESC, "a is neither a tile nor shared memory"))
     return;
   if (!want(v, op, a->rank == 2 && b->rank == 2 && r->rank == 2, "the operands are not matrices")) return;
   want(v, op, a->kind == IR_MEMDESC || !at, "a tile is never transposed");

@@ -1,7 +1,7 @@
-// alloc: places block memory in the lowered stage: each mem_alloc gets its offset, and those that live at different times may have the
+// alloc: places shared memory in the lowered stage: each mem_alloc gets its offset, and those that live at different times may have the
 // same bytes.
 //
-// needs:  every access to block memory goes through values that come from mem_alloc (buffers.h; others may be any buffer).
+// needs:  every access to shared memory goes through values that come from mem_alloc (buffers.h; others may be any buffer).
 // keeps:  everything else. breaks: the order of threads where bytes change hands: `sync` puts barriers there.
 //
 // A buffer lives from its first access to its last in the order of the text, and
@@ -195,8 +195,8 @@ static void share_func(Share *s, IrFunc *f) {
   const int64_t end = place(s, order, n);
   for (uint32_t i = 0; i < n; i++) ir_set_attr_i(s->lives[i].alloc, ATTR_offset, s->lives[i].offset);
   if (end < apart)
-    pass_remark(s->pass, f->loc, "%u buffers of block memory share %lld bytes; apart they would take %lld", n,
-                (long long)end, (long long)apart);
+    pass_remark(s->pass, f->loc, "%u buffers of shared memory share %lld bytes; apart they would take %lld",
+                n, (long long)end, (long long)apart);
 }
 
 Status pass_alloc(Pass *pass) {

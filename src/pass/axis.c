@@ -17,7 +17,8 @@ struct PassAxes {
   PassAxis *facts; // by value id
   uint8_t *state;  // 0: none yet; else 1 + how often the range grew
   uint32_t n;
-  Map bounds; // IrValue * -> Bound *
+  bool of_indices; // what PassAxis.index assumes is used
+  Map bounds;      // IrValue * -> Bound *
   Arena *arena;
   PassAxis nothing;
 };
@@ -78,7 +79,7 @@ static void normalise(PassAxis *a, const IrType *t) {
 }
 
 static bool same(const PassAxis *a, const PassAxis *b) {
-  if (a->all_div != b->all_div || a->lo != b->lo || a->hi != b->hi) return false;
+  if (a->all_div != b->all_div || a->lo != b->lo || a->hi != b->hi || a->index != b->index) return false;
   for (int d = 0; d < axis_dims(a); d++) {
     if (a->contig[d] != b->contig[d] || a->constancy[d] != b->constancy[d] || a->div[d] != b->div[d])
       return false;
@@ -91,12 +92,14 @@ static bool set(PassAxes *x, const IrValue *v, const PassAxis *facts) {
   PassAxis *old = &x->facts[v->id], n = *facts;
   const Bound *bound = map_getp(&x->bounds, v);
   normalise(&n, v->type);
+  n.index |= x->of_indices && n.lo >= 0;
   if (!x->state[v->id]) {
     if (bound && bound->lo <= bound->hi) {
       n.lo = n.lo > bound->lo ? n.lo : bound->lo;
       n.hi = n.hi < bound->hi ? n.hi : bound->hi;
       if (n.lo > n.hi) n.lo = n.hi; // contradictory assumptions: undefined, any range will do
       normalise(&n, v->type);
+      n.index |= x->of_indices && n.lo >= 0;
     }
     *old = n;
     x->state[v->id] = 1;
@@ -110,6 +113,7 @@ static bool set(PassAxes *x, const IrValue *v, const PassAxis *facts) {
   }
   for (int d = 0; d < axis_dims(&n); d++) n.contig[d] = axis_min(n.contig[d], old->contig[d]);
   n.all_div = axis_min(n.all_div, old->all_div);
+  n.index &= old->index;
   int64_t lo, hi;
   axis_type_range(v->type, &lo, &hi);
   if (bound && bound->lo <= bound->hi)
@@ -221,6 +225,31 @@ static void ids(const PassAxes *x, const IrOp *op, PassAxis *out) {
   }
 }
 
+static bool is_index(const IrOp *op, const PassAxis *const *in) {
+  switch (op->kind) {
+  case OP_add:
+  case OP_mul:
+  case OP_min_s: return in[0]->index && in[1]->index;
+  case OP_max_s: return in[0]->index || in[1]->index;
+  case OP_select: return in[1]->index && in[2]->index;
+  case OP_div_s:
+  case OP_rem_s:
+  case OP_shr_s:
+  case OP_ext_s:
+  case OP_hint:
+  case OP_splat:
+  case OP_unsplat:
+  case OP_expand_dims:
+  case OP_broadcast:
+  case OP_reshape:
+  case OP_trans:
+  case OP_relayout:
+  case OP_to_thread:
+  case OP_from_thread: return in[0]->index;
+  default: return false;
+  }
+}
+
 static void transfer(PassAxes *x, const IrOp *op, uint32_t r, const PassAxis *const *in, PassAxis *out) {
   const IrType *t = op->results[r].type,
                *from = op->noperands && ir_operand(op, 0) ? ir_operand(op, 0)->type : NULL;
@@ -322,6 +351,7 @@ static bool from_op(void *user, const IrOp *op, uint32_t r) {
     in[i] = ir_operand(op, i) ? &x->facts[ir_operand(op, i)->id] : NULL;
   axis_bottom(&out, op->results[r].type);
   transfer(x, op, r, in, &out);
+  out.index = x->of_indices && is_index(op, in);
   out.rank = op->results[r].type->kind == IR_TILE ? op->results[r].type->rank : 0;
   return set(x, &op->results[r], &out);
 }
@@ -335,6 +365,7 @@ static bool iv(void *user, const IrOp *loop, const IrValue *v) {
   out.all_div = axis_min(lo->all_div, step->all_div);
   const bool uns = ir_attr_i(loop, ATTR_uns_iv) != 0;
   if (uns && (lo->lo < 0 || hi->lo < 0)) return set(x, v, &out);
+  out.index = x->of_indices && lo->index && step->lo > 0;
   if (step->lo > 0) {
     out.lo = lo->lo;
     out.hi =
@@ -409,10 +440,11 @@ static void assume(PassAxes *x, const IrValue *c, int depth) {
 
 // ---- all ----------------------------------------------------------------------------------------------------------------
 
-PassAxes *pass_axis_run(IrFunc *f, Arena *a) {
+static PassAxes *analyse(IrFunc *f, Arena *a, bool of_indices) {
   ir_renumber(f);
   PassAxes *x = arena_new(a, PassAxes);
   x->f = f;
+  x->of_indices = of_indices;
   x->arena = a;
   x->n = f->next_id;
   x->facts = arena_array(a, PassAxis, f->next_id + 1);
@@ -447,3 +479,6 @@ bool pass_axis_value(const PassAxes *x, const IrValue *v, int64_t *out) {
   *out = a->lo;
   return true;
 }
+
+PassAxes *pass_axis_run(IrFunc *f, Arena *a) { return analyse(f, a, false); }
+PassAxes *pass_axis_of_indices(IrFunc *f, Arena *a) { return analyse(f, a, true); }

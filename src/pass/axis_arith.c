@@ -74,7 +74,7 @@ static void div_(PassAxis *out, const IrType *t, const PassAxis *a, const PassAx
     *out = *a;
     return;
   }
-  quotient(out, a, b, !sign || (a->lo >= 0 && b->lo > 0));
+  quotient(out, a, b, !sign || (a->lo >= 0 && b->lo > 0) || a->index);
   if (b->lo < 1 || (!sign && a->lo < 0)) return;
   axis_range(out, t, a->lo / (a->lo < 0 ? b->lo : b->hi), a->hi / (a->hi < 0 ? b->hi : b->lo));
 }
@@ -84,7 +84,7 @@ static void rem(PassAxis *out, const IrType *t, const PassAxis *a, const PassAxi
     *out = *a;
     return;
   }
-  remainder_of(out, a, b, (!sign || a->lo >= 0) && b->lo > 0); // x % 0 is 0
+  remainder_of(out, a, b, ((!sign || a->lo >= 0) && b->lo > 0) || (sign && a->index)); // x % 0 is 0
   if (b->lo < 1) return;
   const int64_t top = b->hi - 1;
   if (a->lo >= 0)

@@ -1,4 +1,4 @@
-// buffers: which block memory each pointer comes from. A pointer keeps its buffers through arithmetic, integers, choices and loops; one
+// buffers: which shared memory each pointer comes from. A pointer keeps its buffers through arithmetic, integers, choices and loops; one
 // that is loaded, or made from an integer that came from nowhere, may be any.
 #include "pass/buffers.h"
 
@@ -44,7 +44,7 @@ static bool join(void *user, const IrValue *to, const IrValue *from) {
   return add_set(f, to, f->b->of[from->id]);
 }
 
-static bool is_shared(const IrType *t) { // a way to block memory
+static bool is_shared(const IrType *t) { // a way to shared memory
   return (ir_type_is_ptr(t) && t->space == SPACE_shared) || t->kind == IR_MEMDESC;
 }
 static bool may_carry(const IrType *t) {
@@ -117,7 +117,7 @@ bool buffers_access(const Buffers *b, const IrOp *op, BufAccess *out) {
   const IrEffects e = ir_op_effects(op);
   if (op->nregions || !(e.reads | e.writes)) return false;
   uint64_t any = 0;
-  bool through = false; // something that leads to block memory is an operand
+  bool through = false; // something that leads to shared memory is an operand
   for (uint32_t i = 0; i < b->words; i++) out->which[i] = 0;
   for (uint32_t i = 0; i < op->noperands; i++) {
     const IrValue *v = ir_operand(op, i);

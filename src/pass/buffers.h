@@ -1,4 +1,4 @@
-// buffers: which block memory the ops of the lowered stage touch (an analysis). Inside the room only.
+// buffers: which shared memory the ops of the lowered stage touch (an analysis). Inside the room only.
 //
 // Buffers are the function's mem_allocs, numbered in order; a set of them is `words` words of bits. A pointer or memdesc belongs to the
 // buffers that it may be derived from; one bit more, number `n`, says that it may be any.
@@ -28,7 +28,7 @@ typedef struct BufAccess {
 } BufAccess;
 
 Buffers *buffers_run(IrFunc *f, Arena *a); // renumbers f's values
-// What op itself does (not the ops inside it). False: it touches no block memory. which: room for a set.
+// What op itself does (not the ops inside it). False: it touches no shared memory. which: room for a set.
 bool buffers_access(const Buffers *b, const IrOp *op, BufAccess *out);
 int64_t buffers_bytes(const IrOp *alloc);
 static inline bool buffers_has(const uint64_t *set, uint32_t i) { return set[i / 64] >> i % 64 & 1; }

@@ -5,7 +5,7 @@
 //                   the turn's work on x
 //                   yield next
 //
-// For what no product reads (that goes through block memory, see pipe): rows that are normalised one after the other, tables that say
+// For what no product reads (that goes through shared memory, see pipe): rows that are normalised one after the other, tables that say
 // where blocks lie, scales. A load takes part where it orders nothing, the loop writes nothing that it may read, and its address can be
 // computed ahead (turns.h). Only in innermost loops, and only as many registers as leave room for the turn's work.
 #include "pass/turns.h"
@@ -90,7 +90,7 @@ static void visit(Fetch *f, IrBlock *b) {
       continue;
     }
     int64_t left = body.products ? MOST_BESIDE_PRODUCTS : MOST_WORDS;
-    uint32_t n = 0;
+    uint32_t n = 0, large = 0;
     for (IrOp *load = op->regions[0]->first, *next; load; load = next) {
       next = load->next;
       if (!can_fetch(&body, op, load)) continue;
@@ -99,6 +99,7 @@ static void visit(Fetch *f, IrBlock *b) {
         pass_remark(f->pass, load->loc,
                     "this load is not issued a turn ahead: it would take %lld registers of a thread",
                     (long long)w);
+        large++;
         continue;
       }
       left -= w;
@@ -110,7 +111,9 @@ static void visit(Fetch *f, IrBlock *b) {
     else
       not_ahead(
           f, op, &body,
-          "what it loads is the same each turn, may be written in it, or lies where only its turn knows");
+          large
+              ? "its loads would take too many registers of a thread"
+              : "what it loads is the same each turn, may be written in it, or lies where only its turn knows");
   }
 }
 

@@ -160,7 +160,7 @@ static bool follows_operand(const IrOp *op) {
 }
 
 // A row of numbers (sums, scales) that comes from memory, as it is or after a step of arithmetic, is loaded again where others want it: it
-// would go through block memory for as many loads, and two barriers.
+// would go through shared memory for as many loads, and two barriers.
 static bool is_small_row(Lay *l, IrValue *v, int depth) {
   const IrOp *op = v->def;
   if (!op || v->type->kind != IR_TILE || v->type->rank != 1 || v->type->shape[0] > 256 || depth > 2)
@@ -333,7 +333,7 @@ static bool group_warps(const Lay *l, const IrType *c, int32_t *warps) {
   return width >= 8 && width <= 256 && (warps[1] == 1 || width >= 64);
 }
 
-// The row of wgmma.def that computes a product, or -1. Types that know one order only are turned on their way to block memory.
+// The row of wgmma.def that computes a product, or -1. Types that know one order only are turned on their way to shared memory.
 static int wgmma_shape(const Lay *l, const IrOp *dot) {
   const IrType *a = ir_operand(dot, 0)->type, *b = ir_operand(dot, 1)->type, *c = dot->results[0].type;
   int32_t warps[2];
@@ -342,7 +342,7 @@ static int wgmma_shape(const Lay *l, const IrOp *dot) {
     const IrWgmmaInfo *s = &ir_wgmma[i];
     if (s->a != a->dtype || s->b != b->dtype || s->c != c->dtype) continue;
     if (i == WGMMA_tf32_tf32 && ir_attr_i(dot, ATTR_prec) != PREC_tf32) continue;
-    const int bytes = ir_dtypes[s->a].bytes; // rows in block memory are 32 bytes or more
+    const int bytes = ir_dtypes[s->a].bytes; // rows in shared memory are 32 bytes or more
     if (a->shape[1] >= s->k && a->shape[1] * bytes >= 32 && b->shape[1] * bytes >= 32) return i;
   }
   return -1;
@@ -380,7 +380,7 @@ int lay_row_threads(const Pass *pass, const IrFunc *f, const IrValue *v) {
   return 4 * warps[1];
 }
 
-// ---- products from block memory ---------------------------------------------------------------------------------------------------
+// ---- products from shared memory ---------------------------------------------------------------------------------------------------
 static const IrValue *buffer_root(const IrValue *m) {
   while (m->def && m->def->kind == OP_mem_view) m = ir_operand(m->def, 0);
   return m;
@@ -421,7 +421,7 @@ static IrValue *read_buffer(const IrValue *v, const IrOp *user) {
 
 static bool is_turned(const IrValue *v) { return v->def && v->def->kind == OP_trans && v->type->rank == 2; }
 
-// Does v come from memory as it is, so that it may get to block memory without passing through registers?
+// Does v come from memory as it is, so that it may get to shared memory without passing through registers?
 static bool is_loaded(const IrValue *v, const IrOp *user) {
   if (is_turned(v)) v = ir_operand(v->def, 0);
   while (v->def && v->def->kind == OP_reshape) v = ir_operand(v->def, 0);
@@ -446,7 +446,7 @@ static IrValue *in_buffer(Lay *l, IrValue *v, const IrOp *user) {
   return ops[0];
 }
 
-// An operand in block memory, in the order that it has there or, where the type wants one (`turned`), in that.
+// An operand in shared memory, in the order that it has there or, where the type wants one (`turned`), in that.
 static IrValue *memory_operand(Lay *l, IrOp *dot, IrValue *v, bool any_order, bool turned, bool *is_trans) {
   while (is_turned(v) && is_turned(ir_operand(v->def, 0))) v = ir_operand(ir_operand(v->def, 0)->def, 0);
   if (is_turned(v) && (any_order || turned)) {
@@ -465,13 +465,13 @@ static IrValue *memory_operand(Lay *l, IrOp *dot, IrValue *v, bool any_order, bo
   IrOp *trans = ir_build(&b, OP_trans, 1, &v, 1, &t, 0);
   ir_set_attr_ints(trans, ATTR_perm, perm, 2);
   pass_remark(l->pass, dot->loc,
-              "an operand of this product is transposed on its way to block memory, element by element: "
+              "an operand of this product is transposed on its way to shared memory, element by element: "
               "the matrix unit takes %s in one order only",
               ir_dtypes[v->type->dtype].name);
   return in_buffer(l, ir_result(trans, 0), dot);
 }
 
-// Vectors from block memory and what is made of them: fetched behind a wait for what they meet, they take no registers during it.
+// Vectors from shared memory and what is made of them: fetched behind a wait for what they meet, they take no registers during it.
 static bool is_light(const IrOp *op) {
   if (op->nresults != 1 || op->nregions) return false;
   const IrType *t = op->results[0].type;
@@ -515,13 +515,14 @@ static void lay_wgmma(Lay *l, IrOp *op, int which) {
   bool a_trans = false, b_trans = false;
   const IrLayout al =
       layout_wgmma_a(2, a->type->shape, warps, (uint32_t)bits_log2(4u / ir_dtypes[s->a].bytes));
-  // what must pass through block memory is read there, which takes no registers
+  // what must pass through shared memory is read there, which takes no registers
   const bool in_memory =
       (s->any_major || !is_turned(a)) &&
       (is_loaded(a, op) || (!is_cheap(l, a) && layout_move(layout_of(l, a), &al) == MOVE_SHARED));
-  pass_remark(l->pass, op->loc,
-              "this product is one of four warps (wgmma, 64 x %d x %d a time), its first operand in %s",
-              ct->shape[1] / warps[1], s->k, in_memory ? "block memory" : "registers");
+  pass_remark(
+      l->pass, op->loc,
+      "groups of four warps compute this product (wgmma, 64 x %d x %d a time), its first operand in %s",
+      ct->shape[1] / warps[1], s->k, in_memory ? "shared memory" : "registers");
   if (in_memory)
     a = memory_operand(l, op, a, s->any_major, false, &a_trans);
   else
@@ -577,10 +578,10 @@ static void explain_dot(Lay *l, const IrOp *op) { // that four warps do not take
     pass_remark(l->pass, op->loc, "this product is computed without the matrix unit: %s", why);
   else if (l->wgmma)
     pass_remark(l->pass, op->loc,
-                "this product is one of single warps (mma, %d x %d x %d a time), not of four: %s",
+                "single warps compute this product (mma, %d x %d x %d a time), not groups of four: %s",
                 ir_mma[one].m, ir_mma[one].n, ir_mma[one].k, why);
   else
-    pass_remark(l->pass, op->loc, "this product is one of single warps (mma, %d x %d x %d a time)",
+    pass_remark(l->pass, op->loc, "single warps compute this product (mma, %d x %d x %d a time)",
                 ir_mma[one].m, ir_mma[one].n, ir_mma[one].k);
 }
 
@@ -605,7 +606,7 @@ static void lay_dot(Lay *l, IrOp *op) {
     return;
   }
   const IrLayout al = default_layout(l, a), bl = default_layout(l, b), cl = default_layout(l, c);
-  ask(l, op, 0, &al); // they pass through block memory, whatever their layout
+  ask(l, op, 0, &al); // they pass through shared memory, whatever their layout
   ask(l, op, 1, &bl);
   ask(l, op, 2, &cl);
   give(l, op, 0, &cl);
@@ -662,7 +663,7 @@ static bool stored_in_strips(void *user, IrOp *op) {
     why = "the kernel accesses or orders memory that it may meet";
   else if (!ir_desc_at_launch(l->arena, d, &at, &why))
     why = arena_printf(l->arena, "the host cannot make its descriptor: %s", why);
-  else if (!lay_desc_aligned(pass_axis_run(l->f, l->arena), d))
+  else if (!lay_desc_aligned(pass_axis_of_indices(l->f, l->arena), d))
     why = "its base, strides or last size are not known to be multiples of 16 bytes";
   if (why)
     pass_remark(l->pass, op->loc, "this tile is %s by all threads: %s", sum ? "added" : "stored", why);
@@ -673,17 +674,24 @@ static bool stored_in_strips(void *user, IrOp *op) {
   return !why;
 }
 
-bool lay_desc_aligned(const PassAxes *axes, const IrValue *d) {
-  if (!d->def) return true;
-  const int bytes = ir_dtypes[d->type->dtype].bytes, rank = d->type->rank;
-  if (pass_axis(axes, ir_operand(d->def, 0))->all_div % 16) return false;
+const char *lay_desc_odd(const PassAxes *axes, const IrValue *d, const IrValue **which) {
+  if (!d->def) return NULL;
+  const int bytes = ir_dtypes[d->type->dtype].bytes;
+  const uint32_t rank = (uint32_t)d->type->rank;
+  *which = ir_operand(d->def, 0);
+  if (pass_axis(axes, *which)->all_div % 16) return "its base is";
+  *which = ir_operand(d->def, rank);
   // an edge inside of 16 bytes is refused at launch (image_map_fits)
-  if ((int64_t)pass_axis(axes, ir_operand(d->def, (uint32_t)rank))->all_div * bytes % 16) return false;
-  for (int i = 0; i < rank - 1; i++) {
-    if ((int64_t)pass_axis(axes, ir_operand(d->def, (uint32_t)(1 + rank + i)))->all_div * bytes % 16)
-      return false;
+  if ((int64_t)pass_axis(axes, *which)->all_div * bytes % 16) return "the size of its rows is";
+  for (uint32_t i = 0; i + 1 < rank; i++) {
+    *which = ir_operand(d->def, 1 + rank + i);
+    if ((int64_t)pass_axis(axes, *which)->all_div * bytes % 16) return "a stride is";
   }
-  return true;
+  return NULL;
+}
+bool lay_desc_aligned(const PassAxes *axes, const IrValue *d) {
+  const IrValue *which;
+  return !lay_desc_odd(axes, d, &which);
 }
 
 static IrLayout drop_axis(const IrLayout *from, const IrType *t, int axis) { // of a reduction
@@ -956,7 +964,7 @@ static void lay_op(Lay *l, IrOp *op) {
   }
   case OP_gather:
   case OP_cat:
-  case OP_histogram: // through block memory: each side in blocks of its own
+  case OP_histogram: // through shared memory: each side in blocks of its own
     for (uint32_t i = 0; i < op->noperands; i++) {
       if (!ir_operand(op, i)) continue;
       // Beside each other: an index and what it fetches, a mask and its values.
@@ -996,7 +1004,7 @@ static void lay_block(Lay *l, IrBlock *b) {
   }
 }
 
-// Matrices in block memory that are only copied, read and written as a whole lie as the matrix unit and tensor maps want them.
+// Matrices in shared memory that are only copied, read and written as a whole lie as the matrix unit and tensor maps want them.
 static bool only_whole(const IrValue *m) {
   for (const IrUse *u = m->uses; u; u = u->next) {
     switch (u->user->kind) {
@@ -1032,7 +1040,7 @@ static bool lay_memory(IrOp *op, void *user) {
 
 // ---- loads across their rows --------------------------------------------------------------------------------------------------------
 // A matrix that a product reads and whose neighbours in memory lie along its first axis is loaded turned, and turned back: its rows are then
-// copied to block memory as they are, and the matrix unit, or ldmatrix, takes either order.
+// copied to shared memory as they are, and the matrix unit, or ldmatrix, takes either order.
 static IrValue *turned(IrBuilder *b, Lay *l, IrValue *v) {
   if (!v) return NULL;
   const int64_t perm[2] = {1, 0};
@@ -1061,7 +1069,7 @@ static bool turn_operands(IrOp *op, void *user) {
   if (op->kind != OP_dot) return true;
   const int which = wgmma_shape(l, op);
   const bool either = which >= 0
-                          ? ir_wgmma[which].any_major // in block memory; ldmatrix turns elements of 16 bits
+                          ? ir_wgmma[which].any_major // in shared memory; ldmatrix turns elements of 16 bits
                           : lay_mma_shape(op) >= 0 && pass_elem_bits(ir_operand(op, 0)->type) == 16;
   if (!either) return true;
   for (uint32_t i = 0; i < 2; i++) {
@@ -1098,11 +1106,11 @@ Status pass_lay(Pass *pass) {
     p->keep = stored_in_strips;
     p->keep_user = l;
     place_expand(p, f); // descriptors to pointers and masks, carried pointers to scalars
-    l->axes = pass_axis_run(f, pass->scratch);
+    l->axes = pass_axis_of_indices(f, pass->scratch);
     l->nvalues = f->next_id;
     if (l->wgmma) {
       ir_walk(f->body, turn_operands, l);
-      if (f->next_id > l->nvalues) l->axes = pass_axis_run(f, pass->scratch);
+      if (f->next_id > l->nvalues) l->axes = pass_axis_of_indices(f, pass->scratch);
     }
     l->nvalues = f->next_id;
     map_init(&l->stored, pass->scratch);

@@ -630,7 +630,7 @@ static void low_func(Low *l, IrFunc *f) {
   l->f = f;
   l->alike = true;
   ir_walk(f->body, find_unlike, l);
-  l->axes = pass_axis_run(f, l->arena);
+  l->axes = pass_axis_of_indices(f, l->arena);
   l->roots = pass_roots_run(f, l->arena);
   l->nvalues = f->next_id;
   map_init(&l->regs, l->arena);

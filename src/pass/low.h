@@ -1,11 +1,11 @@
 // low: what the files of the lowering from the laid-out to the lowered stage share. Inside the pass only.
 //
 //   low.c        the walk, control flow, elementwise and shape ops: tiles become registers
-//   low_mem.c    loads, stores, atomics of tiles; scalar accesses that happen once a program; moves through block memory
+//   low_mem.c    loads, stores, atomics of tiles; scalar accesses that happen once a program; moves through shared memory
 //   low_lanes.c  moves within warps, by shuffles
 //   low_async.c  copies of blocks through tensor descriptors
-//   low_comb.c   reductions and scans: registers, then shuffles, then warps through block memory
-//   low_dot.c    products: the matrix unit, or multiply-adds on block memory
+//   low_comb.c   reductions and scans: registers, then shuffles, then warps through shared memory
+//   low_dot.c    products: the matrix unit, or multiply-adds on shared memory
 #ifndef DITRON_LOW_H
 #define DITRON_LOW_H
 
@@ -72,7 +72,7 @@ void low_barrier(Low *l); // where threads may need one; `sync` drops it where t
 void low_combine(Low *l, const IrBlock *region, uint32_t n, IrValue *const *x, IrValue *const *y,
                  IrValue **out);
 
-// ---- block memory
+// ---- shared memory
 typedef struct LowBuf {
   IrValue *ptr; // thread ptr<T, shared>
   const IrType *elem;
@@ -90,11 +90,11 @@ void low_fetch(Low *l, const LowBuf *b, const IrType *tile, IrValue **regs);
 bool low_is_matrix(const IrType *tile, bool *transposed);
 void low_swizzle(Low *l, LowBuf *b, const IrType *tile); // for ldmatrix without bank conflicts
 void low_fetch_matrix(Low *l, const LowBuf *b, const IrType *tile, bool transposed, IrValue **regs);
-// The registers of `to` from those of `from`: renumbered, by shuffles, or through block memory.
+// The registers of `to` from those of `from`: renumbered, by shuffles, or through shared memory.
 void low_move(Low *l, const IrType *from, IrValue **regs, const IrType *to, IrValue **out);
-// By shuffles within warps; false, and nothing done: not possible, or dearer than block memory.
+// By shuffles within warps; false, and nothing done: not possible, or dearer than shared memory.
 bool low_move_lanes(Low *l, const IrType *from, IrValue **regs, const IrType *to, IrValue **out);
-// Does each warp that writes a tile to block memory read back nothing but its own?
+// Does each warp that writes a tile to shared memory read back nothing but its own?
 bool low_within_warps(const IrLayout *from, const IrLayout *to);
 // Of all of a thread's accesses to such elements in a buffer (NULL: row-major), in halves of a cycle, conflicts of banks included.
 uint32_t low_access_cost(const IrLayout *buffer, const IrLayout *tile, uint32_t bytes);
@@ -114,7 +114,7 @@ void low_dot_async(Low *l, IrOp *op);
 void low_words(Low *l, IrValue *const *regs, uint32_t first, uint32_t count, IrDtype d, IrValue **out);
 void low_dot_wait(Low *l, IrOp *op);
 void low_strips(Low *l, IrOp *op); // desc_store, desc_rmw of a product's tile
-// The block memory of a memdesc, a stage of a ring too; for elements of `elem`.
+// The shared memory of a memdesc, a stage of a ring too; for elements of `elem`.
 LowBuf low_program_buffer(Low *l, IrValue *mem, const IrType *elem);
 
 #endif

@@ -1,7 +1,7 @@
 // low_comb: reductions and scans in the lowered stage.
 //
 //   reduce   each thread combines what its registers hold along the axis; lanes that hold other parts of it exchange by xor
-//            shuffles, after which all of them have the result; warps by block memory, likewise
+//            shuffles, after which all of them have the result; warps by shared memory, likewise
 //   scan     the axis lies in registers and lanes (lay gives it so): a thread scans its run, the runs' totals are scanned over the lanes,
 //            and each lane combines what came before it onto its own
 #include "pass/low.h"
@@ -47,7 +47,7 @@ static void shuffle(Comb *c, IrShfl how, IrValue *by, IrValue *const *v, IrValue
 }
 
 // ---- reduce ------------------------------------------------------------------------------------------------------------------
-// Warps that hold other parts of the axis meet in block memory: each warp's holders put their partial results at (part, element).
+// Warps that hold other parts of the axis meet in shared memory: each warp's holders put their partial results at (part, element).
 static void across_warps(Comb *c, const IrType *rt, IrValue ***acc, uint32_t regs) {
   Low *l = c->l;
   const IrLayout *layout = c->layout;

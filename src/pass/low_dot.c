@@ -1,7 +1,7 @@
 // low_dot: products in the lowered stage.
 //
 // On the matrix unit, where it knows the types: a's and b's fragments lie in registers (lay asked for them so); one `mma` for each
-// block of c and step of k; dot_async becomes wgmma. Otherwise both operands go to block memory and each thread adds up its own elements of c.
+// block of c and step of k; dot_async becomes wgmma. Otherwise both operands go to shared memory and each thread adds up its own elements of c.
 #include "pass/low.h"
 
 #include <string.h>

@@ -210,7 +210,7 @@ static bool make_plan(Plan *p, const IrLayout *from, const IrLayout *to, uint32_
 }
 
 // ---- what it costs -----------------------------------------------------------------------------------------------------------------
-// In halves of a cycle of a warp: a shuffle, like a word to or from block memory, takes one cycle of its unit; a select, or two
+// In halves of a cycle of a warp: a shuffle, like a word to or from shared memory, takes one cycle of its unit; a select, or two
 // elements packed or unpacked, takes half of one. A meeting costs more than its instruction: a warp waits for its stores, and, in a block, for
 // the other warps.
 enum { COST_WORD = 2, COST_SELECT = 1, COST_WARP_BARRIER = 10, COST_BARRIER = 20 };

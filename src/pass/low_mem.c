@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-// ---- scratch in block memory --------------------------------------------------------------------------------------------------
+// ---- scratch in shared memory --------------------------------------------------------------------------------------------------
 LowBuf low_scratch(Low *l, const IrType *elem, int64_t n) {
   const bool is_ptr = ir_type_is_ptr(elem), as_int = is_ptr || elem->dtype == IR_i1;
   const IrDtype d = is_ptr ? IR_i64 : elem->dtype == IR_i1 ? IR_i8 : elem->dtype;
@@ -172,7 +172,7 @@ static LowBuf scratch_between(Low *l, const IrType *from, const IrType *to, bool
   LowBuf b = low_scratch(l, low_elem(l, from), ir_type_elems(from));
   const uint32_t bytes = ir_dtypes[b.ptr->type->dtype].bytes;
   pass_remark(l->pass, l->b.loc,
-              "this value goes from one layout to another through %lld bytes of block memory%s",
+              "this value goes from one layout to another through %lld bytes of shared memory%s",
               (long long)ir_type_elems(from) * bytes, within ? ", each warp for itself" : "");
   bool transposed;
   LowBuf swizzled = b;
@@ -406,7 +406,7 @@ static void low_tile_atomic(Low *l, IrOp *op) {
   IrValue **c = ir_operand(op, 2) ? low_regs(l, ir_operand(op, 2)) : NULL, **out = low_new_regs(l, t->layout);
   const uint32_t copies = low_copies(t->layout);
   IrValue *holder = low_holder(l, t->layout);
-  if (cas && holder) { // without a mask of its own: under an if, the result through block memory
+  if (cas && holder) { // without a mask of its own: under an if, the result through shared memory
     const bool used = op->results[0].uses != NULL;
     const LowBuf b = low_scratch(l, elem, ir_type_elems(t));
     low_barrier(l);
@@ -474,7 +474,7 @@ static bool conflicts(Low *l, const IrOp *op) {
   return false;
 }
 
-// Thread 0 does it; the result, if anyone wants it, goes round: through block memory, in a single warp by a shuffle.
+// Thread 0 does it; the result, if anyone wants it, goes round: through shared memory, in a single warp by a shuffle.
 static void once(Low *l, IrOp *op) {
   const bool result = op->nresults && op->results[0].uses;
   const IrType *t = op->nresults ? ir_type_with_level(l->ctx, op->results[0].type, LEVEL_thread) : NULL;
@@ -517,7 +517,7 @@ static void once(Low *l, IrOp *op) {
   ir_erase(op);
 }
 
-// ---- block memory of the program ------------------------------------------------------------------------------------------------------
+// ---- shared memory of the program ------------------------------------------------------------------------------------------------------
 // Barriers of a ring's stages stand in the program.
 static bool in_ring(const IrValue *mem) { return mem->def && mem->def->kind == OP_mem_view; }
 
@@ -545,7 +545,7 @@ static void low_copy(Low *l, IrOp *op) {
   const Run run =
       run_of(t->layout, 0, cols, (uint32_t)bits_log2((uint64_t)lay_neighbours(l->axes, p, mask, d)));
   if (bytes << run.log < 4)
-    low_fail(l, op->loc, "a copy to block memory moves at least 4 neighbouring bytes");
+    low_fail(l, op->loc, "a copy to shared memory moves at least 4 neighbouring bytes");
   IrValue *holder = low_holder(l, t->layout);
   const IrBuilder keep = l->b;
   if (holder) low_if(l, holder, &l->b);

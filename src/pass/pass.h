@@ -23,7 +23,7 @@ typedef struct PassMachine { // what passes may ask of the machine; never who it
   int vector_bits;           // of one SIMD register
   int64_t arena_limit;       // bytes that one instance may use for its buffers; 0: no limit
   int64_t kernel_limit;      // operations that a kernel may have, helpers inlined; 0: no limit
-  bool wgmma;                // products of four warps from block memory
+  bool wgmma;                // products of four warps from shared memory
   bool tma;                  // block copies through tensor maps, and mbarriers that count their bytes
   bool no_f8_dot;            // no products of 8-bit floats
 } PassMachine;
@@ -90,9 +90,14 @@ typedef struct PassAxis {
   int32_t contig[IR_MAX_RANK], constancy[IR_MAX_RANK], div[IR_MAX_RANK];
   int32_t all_div;
   int64_t lo, hi;
+  bool
+      index; // not negative; of_indices: as far as sums and products of such do not wrap and what they are divided by is not negative
 } PassAxis;
 typedef struct PassAxes PassAxes;
-PassAxes *pass_axis_run(IrFunc *f, Arena *a);                   // renumbers f's values
+PassAxes *pass_axis_run(IrFunc *f, Arena *a); // renumbers f's values
+// The same for passes that move memory by index: program ids, aranges, counters and what is made of them by + * // % do not wrap and are
+// not negative, nor is what they are divided by (docs/language.md).
+PassAxes *pass_axis_of_indices(IrFunc *f, Arena *a);
 const PassAxis *pass_axis(const PassAxes *x, const IrValue *v); // never NULL; knows nothing of floats
 bool pass_axis_value(const PassAxes *x, const IrValue *v,
                      int64_t *out); // the same known integer in all elements

@@ -46,9 +46,9 @@ IrCmp pass_swapped(IrCmp p);              // p(a, b) == swapped(p)(b, a)
 IrCmp pass_inverted(IrCmp p);             // !p(a, b) == inverted(p)(a, b)
 IrValue *pass_like(IrBuilder *b, const IrOp *op, uint32_t n, IrValue *const *operands,
                    const IrType *result); // op's kind and attributes
-// Stage `stage` (i32) of a ring of block memory, as block memory of one stage.
+// Stage `stage` (i32) of a ring of shared memory, as shared memory of one stage.
 IrValue *pass_ring_stage(IrBuilder *b, IrValue *ring, IrValue *stage);
-void pass_async_fence(IrBuilder *b); // what is written to block memory before is seen by the async proxy
+void pass_async_fence(IrBuilder *b); // what is written to shared memory before is seen by the async proxy
 bool pass_orders(
     const IrOp *op); // others' accesses, itself; a relaxed update that nobody reads orders nothing
 IrOp *pass_first_user(const IrValue *v); // in v's block, not in regions below; NULL: none
@@ -76,6 +76,8 @@ void pass_flow_run(IrFunc *f, const PassFlow *flow, Arena *scratch);
 int32_t lay_neighbours(const PassAxes *x, const IrValue *p, const IrValue *mask, int d);
 // Are base and strides of a descriptor known to be multiples of 16 bytes? Those of parameters are looked at when launched.
 bool lay_desc_aligned(const PassAxes *axes, const IrValue *desc);
+// What is not, as the start of a sentence for people, and the value; NULL: all are.
+const char *lay_desc_odd(const PassAxes *axes, const IrValue *desc, const IrValue **which);
 // Does lay give the product to groups of four warps, if the machine has them?
 bool lay_takes_groups(const IrModule *m, const IrOp *dot);
 // How many threads share a row of v, a matrix made of a product: thread t of n has elements 2 t and 2 t + 1 of each 2 n. 0: it is none,

@@ -1,4 +1,4 @@
-// pipe: software pipelines in the laid-out stage: what a loop's products read is copied to block memory some iterations ahead.
+// pipe: software pipelines in the laid-out stage: what a loop's products read is copied to shared memory some iterations ahead.
 //
 //   before          copies of iterations 0 .. L-1 into stages 0 .. L-1
 //   for i           wait until iteration i's copies are there; all threads meet
@@ -55,7 +55,7 @@ static bool find_write(IrOp *op, void *user) {
 static int copy_bytes(const Pipe *p, const IrOp *load) {
   const IrValue *ptr = ir_operand(load, 0);
   const IrType *t = ptr->type;
-  const int d = t->rank - 1; // block memory is row-major
+  const int d = t->rank - 1; // shared memory is row-major
   const uint32_t cols = t->shape[d] > 1 ? (uint32_t)bits_log2((uint64_t)t->shape[d]) : 0;
   const int32_t run = lay_neighbours(p->axes, ptr, ir_operand(load, 1), d);
   uint8_t reg[8];
@@ -304,7 +304,7 @@ static void visit(Pipe *p, IrBlock *b) {
 Status pass_pipe(Pass *pass) {
   PASS_EACH_FUNC(pass, f) {
     Pipe p = {.pass = pass, .ctx = pass->m->ctx, .arena = pass->scratch, .f = f};
-    p.axes = pass_axis_run(f, pass->scratch);
+    p.axes = pass_axis_of_indices(f, pass->scratch);
     p.roots = pass_roots_run(f, pass->scratch);
     visit(&p, f->body);
     ir_renumber(f);

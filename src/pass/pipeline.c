@@ -24,7 +24,7 @@
 //   fetch cse dce         (GPUs) other loads a turn ahead
 //   low cse licm dce      (GPUs) into the lowered stage
 //   pingpong              (GPUs) groups of warps take turns at the matrix unit
-//   alloc sync            (GPUs) places of block memory, then the barriers that it needs
+//   alloc sync            (GPUs) places of shared memory, then the barriers that it needs
 #include "pass/pass_impl.h"
 
 #include <string.h>

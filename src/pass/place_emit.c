@@ -37,7 +37,7 @@ void place_copy_attrs(IrOp *to, const IrOp *from) {
   }
 }
 
-// ---- block memory of the tile stage --------------------------------------------------------------------------------------------
+// ---- shared memory of the tile stage --------------------------------------------------------------------------------------------
 static const IrType *scratch(Place *p, const IrType *t) {
   return ir_type_memdesc(p->ctx, t->dtype, SPACE_scratch, t->rank, t->shape, t->stages);
 }
@@ -65,7 +65,7 @@ static void emit_alloc(Place *p, IrOp *op) {
   b->type = scratch(p, t);
   b->bytes = ir_type_elems(t) * ir_dtypes[t->dtype].bytes * (t->stages ? t->stages : 1);
   b->loc = op->loc;
-  b->why = "block memory of the kernel";
+  b->why = "shared memory of the kernel";
   b->first = -1;
   vec_push(p->arena, &p->bufs, b);
   map_setp(&p->values, ir_result(op, 0), place_buf_mem(p, b));

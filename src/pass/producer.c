@@ -1,6 +1,6 @@
 // producer: what products read is fetched by a warp of its own (Hopper's tensor memory accelerator and mbarriers).
 //
-//   all warps         block memory: rings of S stages, each with two barriers, `full` and `empty`
+//   all warps         shared memory: rings of S stages, each with two barriers, `full` and `empty`
 //   consumers         the program; in a loop whose products read tensor blocks, each turn:
 //                       wait for full[stage]; the product reads the ring; the stage before is handed back to empty
 //   producer          the program's control and addresses alone; each turn:
@@ -732,7 +732,7 @@ static void divide(Producer *p) {
     const Ring *r = &p->rings[x->ring];
     if (x->last) {
       pass_remark(p->pass, x->feed[0]->loc,
-                  "a producer warp fetches this block%s (%lld bytes of block memory)",
+                  "a producer warp fetches this block%s (%lld bytes of shared memory)",
                   r->stages > 1 ? " ahead" : "", (long long)r->bytes * r->stages);
       continue;
     }
@@ -740,7 +740,7 @@ static void divide(Producer *p) {
     for (uint32_t k = 0; k < i; k++) own &= p->readers[k].ring != x->ring;
     pass_remark(
         p->pass, x->dot->loc,
-        "a producer warp fetches %u operand%s of this product, up to %d ahead (%lld bytes of block memory%s)%s",
+        "a producer warp fetches %u operand%s of this product, up to %d ahead (%lld bytes of shared memory%s)%s",
         r->nfeeds, r->nfeeds > 1 ? "s" : "", r->stages, (long long)r->bytes * r->stages,
         own ? "" : ", those of a product before", x->late ? "; it runs on beside the next turn" : "");
   }

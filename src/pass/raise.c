@@ -78,37 +78,12 @@ static const Affine *part(Raise *r, const Affine *x, bool known) {
   return s;
 }
 
-// An index of which nothing but the sign is asked. A quotient and a remainder have the sign of what is divided: sizes are not negative.
-static bool is_index(Raise *r, const IrValue *v, int depth) {
-  if (v->id < r->nvalues && pass_axis_nonneg(r->axes, v)) return true;
-  if (depth > 40) return false;
-  if (!v->def) {
-    const IrOp *loop = v->block->owner;
-    int64_t step;
-    return loop && loop->kind == OP_for && v->index == 0 && ir_const_int(ir_operand(loop, 2), &step) &&
-           step > 0 && is_index(r, ir_operand(loop, 0), depth + 1);
-  }
-  switch (v->def->kind) {
-  case OP_add:
-  case OP_mul:
-  case OP_min_s:
-    return is_index(r, ir_operand(v->def, 0), depth + 1) && is_index(r, ir_operand(v->def, 1), depth + 1);
-  case OP_max_s:
-    return is_index(r, ir_operand(v->def, 0), depth + 1) || is_index(r, ir_operand(v->def, 1), depth + 1);
-  case OP_div_s:
-  case OP_rem_s:
-  case OP_shr_s:
-  case OP_ext_s:
-  case OP_hint: return is_index(r, ir_operand(v->def, 0), depth + 1);
-  default: return false;
-  }
-}
-
 static bool not_negative(Raise *r, const Affine *x) {
   for (uint32_t i = 0; i < x->n; i++) {
     if (x->t[i].k < 0) return false;
     for (uint32_t k = 0; k < x->t[i].n; k++) {
-      if (!is_index(r, x->t[i].f[k], 0)) return false;
+      const IrValue *v = x->t[i].f[k];
+      if (v->id >= r->nvalues || !pass_axis(r->axes, v)->index) return false;
     }
   }
   return true;
@@ -541,7 +516,7 @@ static bool find_loads(Find *s, IrOp *dot) {
     if (!load) find_held(s, ir_operand(dot, i), dot);
     if (!load || is_found(s, load)) continue;
     if (!lay_takes_groups(r->pass->m, dot))
-      r->why = "its product is not one of four warps";
+      r->why = "no groups of four warps compute its product";
     else if (!pass_last_product(ir_result(load, 0)))
       r->why = "not only products of its loop read it";
     else if (can_raise(s, load, &w.block)) {
@@ -603,11 +578,39 @@ static bool find_stores(IrOp *op, void *user) {
 }
 
 // ---- the function ---------------------------------------------------------------------------------------------------------------------
-static bool all_aligned(const Find *s, const PassAxes *axes, int group) {
+// The first of the group that is not known to lie on multiples of 16 bytes; NULL: all are.
+static const Wanted *unaligned(const Find *s, const PassAxes *axes, int group) {
   for (uint32_t i = 0; i < s->found.len; i++) {
-    if (s->found.data[i].group == group && !lay_desc_aligned(axes, s->found.data[i].desc)) return false;
+    const Wanted *w = &s->found.data[i];
+    if (w->group == group && !lay_desc_aligned(axes, w->desc)) return w;
   }
-  return true;
+  return NULL;
+}
+
+// A parameter that v is made of, whose value decides; NULL: none.
+static const IrValue *parameter_of(const Raise *r, const PassAxes *axes, const IrValue *v, int depth) {
+  if (!v->def) return v->block == r->f->body && pass_axis(axes, v)->all_div % 16 ? v : NULL;
+  for (uint32_t i = 0; i < v->def->noperands && depth < 8; i++) {
+    const IrValue *p = ir_operand(v->def, i) ? parameter_of(r, axes, ir_operand(v->def, i), depth + 1) : NULL;
+    if (p) return p;
+  }
+  return NULL;
+}
+
+static void say_unaligned(const Raise *r, const PassAxes *axes, const Wanted *w, const Wanted *other) {
+  const IrValue *which, *p;
+  const char *what = name_of(w->op), *odd = lay_desc_odd(axes, w->desc, &which);
+  if (!odd) {
+    pass_remark(r->pass, w->op->loc,
+                "this %s is not raised to a tensor descriptor, since that in line %u is not", what,
+                other->op->loc.line);
+    return;
+  }
+  p = parameter_of(r, axes, which, 0);
+  const uint32_t i = p ? p->index : 0;
+  pass_remark(r->pass, w->op->loc,
+              "this %s is not raised to a tensor descriptor: %s not known to be a multiple of 16 bytes%s%s%s",
+              what, odd, p ? " (parameter '" : "", p ? r->f->params.data[i].name->s : "", p ? "')" : "");
 }
 
 static void raise_all(Find *s) {
@@ -618,16 +621,13 @@ static void raise_all(Find *s) {
     const IrType *t = block_type(r, &w->block, load ? w->op->results[0].type : ir_operand(w->op, 1)->type);
     w->desc = make_descriptor(r, &w->block, t, w->op->loc);
   }
-  const PassAxes *axes = pass_axis_run(r->f, r->arena);
+  const PassAxes *axes = pass_axis_of_indices(r->f, r->arena);
   for (uint32_t i = 0; i < s->found.len; i++) {
     Wanted *w = &s->found.data[i];
     const char *what = name_of(w->op);
-    if (!all_aligned(s, axes, w->group)) {
-      pass_remark(
-          r->pass, w->op->loc,
-          "this %s is not raised to a tensor descriptor: its base, strides or the size of its rows are not known to be "
-          "multiples of 16 bytes",
-          what);
+    const Wanted *odd = unaligned(s, axes, w->group);
+    if (odd) {
+      say_unaligned(r, axes, w, odd);
       continue;
     }
     pass_remark(
@@ -650,7 +650,7 @@ Status pass_raise(Pass *pass) {
                .start = f->body->first,
                .producer = producer};
     r.roots = pass_roots_run(f, pass->scratch);
-    r.axes = pass_axis_run(f, pass->scratch);
+    r.axes = pass_axis_of_indices(f, pass->scratch);
     r.nvalues = f->next_id;
     affine_init(&r.affines, pass->scratch);
     map_init(&r.launch, pass->scratch);

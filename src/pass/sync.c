@@ -1,11 +1,11 @@
 // sync: which barriers a block needs, in the lowered stage.
 //
-// needs:  offsets of block memory (`alloc`), where buffers may have the same bytes.
+// needs:  offsets of shared memory (`alloc`), where buffers may have the same bytes.
 // keeps:  the meaning, which is program order; barriers of the author and of `pipe`. breaks: nothing.
 //
 // `low` puts a barrier {made} wherever threads might need one. Those stay that separate two accesses of which one writes, that may be of
 // different threads and of the same bytes:
-//   - the same buffer of block memory, or another that has bytes of it; loops carry accesses round
+//   - the same buffer of shared memory, or another that has bytes of it; loops carry accesses round
 //   - global memory of common roots (roots.c), unless only thread 0 is concerned
 //   - what came before a release, what comes after an acquire
 // The accesses since the last barrier are followed forward, along control, until nothing changes; the first barrier that they need is

@@ -18,12 +18,12 @@ def products(a_ptr, f_ptr, d_ptr, o_ptr):
     tl.store(o_ptr + at, tl.dot(tl.load(d_ptr + at), tl.load(d_ptr + 4096 + at)).to(tl.float32))
 
 
-# CHECK: :13:26: remark: this product is one of four warps (wgmma, 64 x 64 x 16 a time), its first operand in block memory
-# CHECK: :14:26: remark: this product is one of four warps (wgmma, 64 x 64 x 16 a time), its first operand in registers
-# CHECK: :15:27: remark: this product is one of single warps (mma, 16 x 8 x 16 a time), not of four: it has fewer than 64 rows
-# CHECK: :16:26: remark: this product is one of four warps (wgmma, 64 x 64 x 8 a time), its first operand in block memory
-# CHECK: :16:26: remark: an operand of this product is transposed on its way to block memory, element by element
+# CHECK: :13:26: remark: groups of four warps compute this product (wgmma, 64 x 64 x 16 a time), its first operand in shared memory
+# CHECK: :14:26: remark: groups of four warps compute this product (wgmma, 64 x 64 x 16 a time), its first operand in registers
+# CHECK: :15:27: remark: single warps compute this product (mma, 16 x 8 x 16 a time), not groups of four: it has fewer than 64 rows
+# CHECK: :16:26: remark: groups of four warps compute this product (wgmma, 64 x 64 x 8 a time), its first operand in shared memory
+# CHECK: :16:26: remark: an operand of this product is transposed on its way to shared memory, element by element
 # CHECK: :17:26: remark: this product is computed without the matrix unit: 32-bit floats are not to be rounded to tf32
 # CHECK: :18:26: remark: this product is computed without the matrix unit: there is none of f64 and f64 to f64
-# CHECK: :13:26: remark: this product is one of single warps (mma, 16 x 8 x 16 a time)
+# CHECK: :13:26: remark: single warps compute this product (mma, 16 x 8 x 16 a time)
 # CHECK-NOT: of four warps

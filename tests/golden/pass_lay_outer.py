@@ -20,6 +20,6 @@ def gathered(q_ptr, k_ptr, table_ptr, out_ptr, row, N):
 # CHECK-NOT: 32768 bytes
 # CHECK: :13:5: remark: this loop copies 1 operand of its products 2 iterations ahead, in 3 stages
 # CHECK-NOT: 32768 bytes
-# CHECK: :15:13: remark: this value goes from one layout to another through 512 bytes of block memory
+# CHECK: :15:13: remark: this value goes from one layout to another through 512 bytes of shared memory
 # CHECK-NOT: 32768 bytes
 # CHECK: compiled in

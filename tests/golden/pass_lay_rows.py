@@ -1,6 +1,6 @@
 # A number of each row, made of the largest and the sums of it, lies where the products left the rows: each in four lanes of one warp. So the loop
 # carries it, though it begins with what comes from memory (loaded as the loop has it), and so it is stored, and added to memory; no relayout takes
-# it through block memory. What is loaded and stored by itself keeps the order of memory.
+# it through shared memory. What is loaded and stored by itself keeps the order of memory.
 # RUN: ditron compile %s --target sm_90a --warps 4 --sig "q_desc=desc(f16;64,64), k_desc=desc(f16;64,64), out=*f32:16, M=i32, N=i32" --dump lay
 import triton
 import triton.language as tl

@@ -19,4 +19,5 @@ def product(a_ptr, b_ptr, c_ptr, M, K):
 
 # CHECK: :14:13: remark: this load is raised to a tensor descriptor of 2 axes
 # CHECK: :15:13: remark: this load is raised to a tensor descriptor of 2 axes
-# CHECK: :14:13: remark: this load is not raised to a tensor descriptor: its base, strides or the size of its rows are not known to be multiples of 16 bytes
+# CHECK: :14:13: remark: this load is not raised to a tensor descriptor: the size of its rows is not known to be a multiple of 16 bytes (parameter 'K')
+# CHECK: :15:13: remark: this load is not raised to a tensor descriptor, since that in line 14 is not

@@ -39,4 +39,4 @@ def product(a_ptr, b_ptr, c_ptr, n_ptr, M, K):
 # CHECK: :24:24: remark: this load is not raised to a tensor descriptor: the size that its mask cuts an axis at is not known to the host
 # CHECK: :26:24: remark: this load is not raised to a tensor descriptor: the kernel may write the memory that it reads
 # CHECK: :28:24: remark: this load is not raised to a tensor descriptor: its pointers are not a sum of a base, strides times indices and numbers
-# CHECK: :30:24: remark: this load is not raised to a tensor descriptor: its base, strides or the size of its rows are not known to be multiples of 16 bytes
+# CHECK: :30:24: remark: this load is not raised to a tensor descriptor: a stride is not known to be a multiple of 16 bytes (parameter 'M')

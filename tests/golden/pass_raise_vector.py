@@ -24,4 +24,4 @@ def scaled(a_ptr, b_ptr, x_ptr, out, K):
 # CHECK-NEXT: %67 = reshape %66 : tile<64xf32>
 # CHECK-NEXT: %68 = select %46, %67, %40
 # CHECK: pass_raise_vector.py:18:33: remark: this load is raised to a tensor descriptor of 2 axes
-# CHECK: pass_raise_vector.py:18:18: remark: a producer warp fetches 3 operands of this product, up to 3 ahead (49920 bytes of block memory)
+# CHECK: pass_raise_vector.py:18:18: remark: a producer warp fetches 3 operands of this product, up to 3 ahead (49920 bytes of shared memory)

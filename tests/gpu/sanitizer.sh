@@ -1,4 +1,4 @@
-# Every row of the tables on the GPU under compute-sanitizer: no access outside a tensor or block memory, no barrier that a part of a warp
+# Every row of the tables on the GPU under compute-sanitizer: no access outside a tensor or shared memory, no barrier that a part of a warp
 # misses. The library itself, which makes descriptors and modules, runs under it too.
 sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null || true)
 if [ -z "$sanitizer" ]; then

@@ -1,5 +1,5 @@
 """The library's products in the form that a Hopper runs, on the interpreter's laid-out and lowered stages and under the checker: tiles large enough
-for four warps' products, 16- and 8-bit types, several stages, so that copies by the tensor memory accelerator, barriers in block memory,
+for four warps' products, 16- and 8-bit types, several stages, so that copies by the tensor memory accelerator, barriers in shared memory,
 partitions of warps and their registers are what is compared with float64. Ragged sizes. Of each, what --explain must say of it.
 TIMEOUT: 300"""
 import numpy as np

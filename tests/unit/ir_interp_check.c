@@ -277,7 +277,7 @@ static void test_instance(void **state) {
             "reads p[0] of rank 0|nothing has written");
   check_one("  store %p, %one, _\n  %w = load %pp, _, _ : tile<128xi32>\n  store %pp, %w, _", false, ST_RACE,
             FAULT_UNINIT, "reads p[1]");
-  // Block memory between warps.
+  // Shared memory between warps.
   body =
       "  %%m = mem_alloc {label=\"stage\"} : memdesc<128xi32, shared>\n  mem_set %%m, %%t, %%t\n  %s\n  %%x = xor %%t, %%m127 : thread i32\n"
       "  %%v = mem_get %%m, %%x : thread i32\n  %%own = ptr_add %%pt, %%t : thread ptr<i32>\n  store %%own, %%v, _";

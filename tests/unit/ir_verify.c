@@ -568,7 +568,7 @@ static void test_async_products(void **state) {
       {"%r = dot_async %at, %b, %tc {a_trans=true} : tile<64x32xf32>", NULL},
       {"%r = dot_async %at, %bt, %tc {a_trans=true, b_trans=true} : tile<64x32xf32>", NULL},
       {"%r = dot_async %ta, %bt, %tc {b_trans=true} : tile<64x32xf32>", NULL},
-      {"%r = dot_async %x, %b, %tc : tile<64x32xf32>", "a is neither a tile nor block memory"},
+      {"%r = dot_async %x, %b, %tc : tile<64x32xf32>", "a is neither a tile nor shared memory"},
       {"%r = dot_async %ta, %ta, %tc : tile<64x32xf32>", "must be a memdesc"},
       {"%r = dot_async %ta, %b3, %tc : tile<64x32xf32>", "the operands are not matrices"},
       {"%r = dot_async %ta3, %b, %tc : tile<64x32xf32>", "the operands are not matrices"},

@@ -133,7 +133,7 @@ static void test_random_layouts(void **state) {
   uint32_t found[2] = {0};
   for (uint64_t seed = 0; seed < 1500; seed++) one(seed, found);
   assert_true(found[0] > 3000); // most go by shuffles
-  assert_true(found[1] < 700);  // the dearest through block memory
+  assert_true(found[1] < 700);  // the dearest through shared memory
 }
 
 int main(void) {

@@ -536,7 +536,7 @@ static void gen_switch(Gen *g) {
   for (uint32_t i = 0; i < k; i++) keep(g, ir_result(op, i));
 }
 
-// Block memory: a tile goes in and comes back, through stages.
+// Shared memory: a tile goes in and comes back, through stages.
 static void gen_memory(Gen *g) {
   IrValue *v = any_tile(g), *w = v ? tile_like(g, v->type) : NULL;
   if (!v || v->type->rank > 2) return;

@@ -1,4 +1,4 @@
-// Places of block memory and barriers: lowered kernels run under the checker. What `sync` leaves is enough (nothing is found, memory is
+// Places of shared memory and barriers: lowered kernels run under the checker. What `sync` leaves is enough (nothing is found, memory is
 // as written), and is needed: without any one of its barriers the checker reports a race. Written kernels, then random ones.
 // TIMEOUT: 300
 #include "pass_place_gen.h"
@@ -92,7 +92,7 @@ static const char order[] = "module stage=tile warps=4 stages=2 lanes=32\n"
                             "  return\n"
                             "}\n";
 
-// Two moves through block memory, one after the other, each of 16 KiB: they share.
+// Two moves through shared memory, one after the other, each of 16 KiB: they share.
 static const char moves[] = "module stage=tile warps=4 stages=2 lanes=32\n"
                             "kernel @moves(%x: ptr<f32>, %y: ptr<f32>, %o: ptr<f32>, %p: ptr<f32>) {\n"
                             "  %r = arange {start=0, end=64} : tile<64xi32>\n"

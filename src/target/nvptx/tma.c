@@ -1,7 +1,7 @@
-// tma: blocks of tensors between global and block memory by the tensor memory accelerator, and what one thread does for all.
+// tma: blocks of tensors between global and shared memory by the tensor memory accelerator, and what one thread does for all.
 //
 // Each pair of a descriptor and a shape of copies is a tensor map: a hidden parameter that the host fills in for each launch
-// (ImageMap). A block is copied in boxes, each contiguous in block memory and at most 256 elements along an axis:
+// (ImageMap). A block is copied in boxes, each contiguous in shared memory and at most 256 elements along an axis:
 //
 //   swizzled [R][C]   panel 0 [R][w] | panel 1 [R][w] | ...     a box a panel, w elements = 32, 64 or 128 bytes = the swizzle
 //   row-major         rows of at most 256 elements              a box, or several one after the other
@@ -107,7 +107,7 @@ typedef struct Plan {
   const IrType *block;
   uint32_t swizzle;     // bytes
   int32_t box[5], n[5]; // elements; boxes along each axis
-  int order[5];         // of the axes, outermost first, as the boxes follow each other in block memory
+  int order[5];         // of the axes, outermost first, as the boxes follow each other in shared memory
   uint32_t box_elems, copies;
 } Plan;
 
@@ -341,7 +341,7 @@ static V map_of(Lower *l, const IrOp *op, const Plan *p) {
   lower_fail(l, op, ST_INTERNAL, "its tensor map is missing");
 }
 
-// The coordinates of box number `at`, the contiguous axis first, and where it lies in block memory.
+// The coordinates of box number `at`, the contiguous axis first, and where it lies in shared memory.
 static V box_at(Lower *l, const Plan *p, uint32_t at, V const *index, V buffer, V *coords) {
   const int rank = p->block->rank;
   uint32_t rest = at;
@@ -418,7 +418,7 @@ static void lower_copy(Lower *l, const IrOp *op) {
   if (!load) lower_intrinsic(l, "llvm.nvvm.cp.async.bulk.commit.group", NULL, 0, NULL, 0);
 }
 
-// The stores of the elected thread, complete, or at least no longer reading block memory; then all may go on.
+// The stores of the elected thread, complete, or at least no longer reading shared memory; then all may go on.
 // ---- strips: a warp's own rows, by its elected lane -----------------------------------------------------------------------------
 static void if_elected(Lower *l, V elected, const char *text, const char *constraints, V const *args,
                        uint32_t n) {

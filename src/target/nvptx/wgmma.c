@@ -1,11 +1,11 @@
-// wgmma: products of groups of four warps from block memory (PTX ISA, "Asynchronous warpgroup level matrix instructions").
+// wgmma: products of groups of four warps from shared memory (PTX ISA, "Asynchronous warpgroup level matrix instructions").
 //
 // One piece of inline assembly a product: fence, all its instructions, commit. Nothing is scheduled between them, and the sums
 // are tied through it and through the wait, so that no read of them moves up. A descriptor's high word is a constant; the low one is
 // arithmetic of 32 bits on an address that is the same in all lanes, which ptxas must see to keep it in uniform registers.
 #include "target/nvptx/nvptx.h"
 
-typedef struct Operand { // in block memory
+typedef struct Operand { // in shared memory
   uint32_t line;         // bytes of a row of a panel: 32, 64 or 128
   uint32_t panel;        // bytes of a panel
   bool by_k;             // k is the fastest axis
@@ -54,7 +54,7 @@ static Stage stage_of(const IrValue *p, uint32_t elem) {
 }
 
 // Operand i of op, rows, cols of the buffer; `step` places along m or n from one group to the next, the group's number `which`. All of a
-// ring's stage but its number is the same in all turns of a loop: one addition is left there. Block memory ends below 2^18.
+// ring's stage but its number is the same in all turns of a loop: one addition is left there. Shared memory ends below 2^18.
 static Operand operand(Lower *l, const IrOp *op, uint32_t i, IrDtype d, int rows, int cols, bool by_k,
                        V which, uint32_t step) {
   Operand o = {.by_k = by_k, .elem = ir_dtypes[d].bytes};
