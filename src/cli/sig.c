@@ -27,7 +27,7 @@ static bool desc_of(const char *s, CliSig *sig, dt_value *out) {
   for (s += n; *s == ';' || *s == ',';) {
     char *end;
     long b = strtol(s + 1, &end, 10);
-    if (end == s + 1 || b < 1 || desc->rank == DT_MAX_RANK) return false;
+    if (end == s + 1 || b < 1 || b > 1 << 20 || desc->rank == DT_MAX_RANK) return false;
     desc->strides[desc->rank] = 1;
     desc->block[desc->rank++] = (int32_t)b;
     s = end;
@@ -80,9 +80,10 @@ static dt_status entry(dt_context *c, const char *text, CliSig *sig) {
     if (ok) arg->value = cli_plain_value(v);
   }
   if (ok) return DT_OK;
-  return cli_no(c, DT_INVALID,
-                "--sig: '%.200s': expected *DTYPE[:16], DTYPE[:8 or :16], desc(DTYPE;B0,B1) or a constant",
-                text);
+  return cli_no(
+      c, DT_INVALID,
+      "--sig: '%.200s': expected *DTYPE or *DTYPE:16, DTYPE, DTYPE:8 or DTYPE:16, desc(DTYPE;B0,B1) or a constant",
+      text);
 }
 
 // The end of the entry at p: a comma outside of brackets and quotes.

@@ -306,11 +306,17 @@ static bool from_rows(const IrValue *v, int depth) {
   return false;
 }
 
+// What a sum in parts (parts.c) is of.
+static const IrValue *whole_rows(const IrValue *v) {
+  while (v->def && (v->def->kind == OP_reshape || v->def->kind == OP_reduce)) v = ir_operand(v->def, 0);
+  return v;
+}
+
 static bool find_chain(IrOp *op, void *user) {
   Lay *l = user;
   if (op->kind == OP_dot)
     l->rows_first |= from_product(ir_operand(op, 0), 0) || from_product(ir_operand(op, 1), 0);
-  if (op->kind == OP_reduce) l->rows_first |= from_product(ir_operand(op, 0), 0);
+  if (op->kind == OP_reduce) l->rows_first |= from_product(whole_rows(ir_operand(op, 0)), 0);
   return !l->rows_first;
 }
 
@@ -1091,6 +1097,24 @@ static bool finish(IrOp *op, void *user) {
   return true;
 }
 
+// A thread has 255 registers. Beyond some hundreds of elements the assembler takes minutes, and the kernel lives in spills.
+static bool fits_threads(IrOp *op, void *user) {
+  enum { MOST_ELEMS = 512 };
+  const Lay *l = user;
+  for (uint32_t i = 0; i < op->nresults; i++) {
+    const IrType *t = op->results[i].type;
+    const int64_t each = t->kind == IR_TILE ? ir_type_elems(t) >> (l->lane_bits + l->warp_bits) : 0;
+    if (each <= MOST_ELEMS) continue;
+    pass_error(
+        l->pass, op->loc,
+        "a tile of %lld elements is %lld for each of %d threads, of which each has 255 registers; the most is %d: "
+        "take smaller blocks or more warps",
+        (long long)ir_type_elems(t), (long long)each, 1 << (l->lane_bits + l->warp_bits), MOST_ELEMS);
+    return false;
+  }
+  return true;
+}
+
 Status pass_lay(Pass *pass) {
   IrModule *m = pass->m;
   Place *p = arena_new(pass->scratch, Place);
@@ -1105,6 +1129,7 @@ Status pass_lay(Pass *pass) {
     l->wgmma = pass->config->machine && pass->config->machine->wgmma;
     p->keep = stored_in_strips;
     p->keep_user = l;
+    if (!ir_walk(f->body, fits_threads, l)) return ST_UNSUPPORTED;
     place_expand(p, f); // descriptors to pointers and masks, carried pointers to scalars
     l->axes = pass_axis_of_indices(f, pass->scratch);
     l->nvalues = f->next_id;

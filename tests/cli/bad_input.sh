@@ -74,7 +74,7 @@ run 1 'GiB' x_ptr=sym:zeros:f32[1099511627776] y_ptr=zeros:f32[8] n=8 BLOCK=8
 run 1 'GiB' --ranks 256 x_ptr=zeros:f32[268435456] y_ptr=zeros:f32[8] n=8 BLOCK=8
 
 bad 2 'which file' ditron compile
-for sig in x_ptr 'x_ptr=*f33' 'x_ptr=*f32:x' 'x_ptr=*f32:0' 'n=i32:9999999999' 'n=i32:15' 'n=i32:32' 'x=*f32:8' 'x=desc(f32)' 'x=desc(f32;8' 'x=zeros:f32[8]' 'x=f32:16' '='; do
+for sig in x_ptr 'x_ptr=*f33' 'x_ptr=*f32:x' 'x_ptr=*f32:0' 'n=i32:9999999999' 'n=i32:15' 'n=i32:32' 'x=*f32:8' 'x=desc(f32)' 'x=desc(f32;8' 'x=desc(f32;4294967360)' 'x=desc(f32;99999999999999999999)' 'x=zeros:f32[8]' 'x=f32:16' '='; do
   bad 2 -- ditron compile k.py:copy --sig "$sig"
 done
 bad 2 'one of them' ditron compile k.py:copy --emit tile --dump fold
