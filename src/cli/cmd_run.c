@@ -259,6 +259,7 @@ static void catch_faults(void) {
   struct sigaction act = {.sa_handler = on_fault, .sa_flags = (int)SA_RESETHAND};
   sigaction(SIGSEGV, &act, NULL);
   sigaction(SIGBUS, &act, NULL);
+  sigaction(SIGABRT, &act, NULL); // the C library finds its heap overwritten
 #endif
 }
 
