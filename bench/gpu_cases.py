@@ -417,7 +417,7 @@ def decode(b, title, batch, heads, kv_heads, seq, dim, page, by_head=False):
                  dict(sizes, partial_ptr=partial, partial_lse_ptr=partial_lse, out_ptr=y, lse_ptr=lse))]
         return both[:1] if one else both
     rows_ = configs("bn splits warps stages", (64, 1, 4, 2), (64, 1, 4, 3), (64, 1, 4, 5), (128, 1, 4, 2), (32, 1, 4, 6), (64, 2, 4, 3),
-                    (64, 4, 4, 3), (64, 8, 4, 3), (64, 32, 4, 3), (64, 64, 4, 3), (32, 2, 4, 6), (32, 4, 4, 5), (32, 8, 4, 4), (32, 32, 4, 4))
+                    (64, 4, 4, 3), (64, 8, 4, 3), (64, 32, 4, 3), (64, 64, 4, 3), (32, 2, 4, 6), (32, 4, 4, 5), (32, 8, 4, 4), (32, 32, 4, 4), (128, 1, 4, 3), (128, 1, 8, 2))
     best = b.fastest(title, rows_ if b.timed else rows_[7:8], make, lambda: b.right(title, y, want, 2e-2), 1, poison(y, lse))
     b.race(title, best, {"torch": [lambda: F.scaled_dot_product_attention(q[:, :, None], *flat, enable_gqa=True)]},
            4 * batch * seq * kv_heads * dim / 1e6, "GB/s")
