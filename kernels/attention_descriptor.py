@@ -17,6 +17,19 @@ def visible_keys(rows, start, seq_k, BLOCK_N: tl.constexpr, CAUSAL: tl.constexpr
 
 
 @triton.jit
+def add_keys(scores, row_max, row_sum, scale, SEEN: tl.constexpr):
+    """The softmax so far and a block of scores more: its weights, what those before are multiplied by, the sums of both and the new row
+    maxima (base 2). SEEN: every row has seen a key."""
+    new_max = tl.maximum(row_max, tl.max(scores, axis=1) * scale)
+    safe_max = new_max
+    if not SEEN:
+        safe_max = tl.where(new_max == float("-inf"), 0.0, new_max)
+    p = tl.exp2(scores * scale - safe_max[:, None])
+    alpha = tl.exp2(row_max - safe_max)
+    return p, alpha, row_sum * alpha + tl.sum(p, axis=1), new_max
+
+
+@triton.jit
 def attention_descriptor_kernel(q_desc, k_desc, v_desc, out_desc, lse_ptr, scale, batch_heads, seq_q, seq_k, heads, kv_heads,
                                 HEAD_DIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, CAUSAL: tl.constexpr):
     """out = softmax(q k^T * scale) v; lse f32[batch * heads, seq_q]: the natural log of the row sums; scale > 0. CAUSAL: query i
@@ -58,25 +71,16 @@ def attention_descriptor_kernel(q_desc, k_desc, v_desc, out_desc, lse_ptr, scale
             k = k_desc.load([kv, start, 0]).reshape(BLOCK_N, HEAD_DIM)
             scores = tl.dot(q, k.T, input_precision="ieee")
             scores = tl.where(visible_keys(rows, start, seq_k, BLOCK_N, CAUSAL), scores, float("-inf"))
-            new_max = tl.maximum(row_max, tl.max(scores, axis=1) * (scale * log2e))
-            safe_max = tl.where(new_max == float("-inf"), 0.0, new_max)
-            p = tl.exp2(scores * (scale * log2e) - safe_max[:, None])
-            alpha = tl.exp2(row_max - safe_max)
-            row_sum = row_sum * alpha + tl.sum(p, axis=1)
+            p, alpha, row_sum, row_max = add_keys(scores, row_max, row_sum, scale * log2e, False)
             v = v_desc.load([kv, start, 0]).reshape(BLOCK_N, HEAD_DIM)
             acc = tl.dot(p.to(v.dtype), v, acc * alpha[:, None], input_precision="ieee")
-            row_max = new_max
         for i in range(masked, last // BLOCK_N + 1):
             start = last - i * BLOCK_N
             k = k_desc.load([kv, start, 0]).reshape(BLOCK_N, HEAD_DIM)
             scores = tl.dot(q, k.T, input_precision="ieee")
-            new_max = tl.maximum(row_max, tl.max(scores, axis=1) * (scale * log2e))
-            p = tl.exp2(scores * (scale * log2e) - new_max[:, None])
-            alpha = tl.exp2(row_max - new_max)
-            row_sum = row_sum * alpha + tl.sum(p, axis=1)
+            p, alpha, row_sum, row_max = add_keys(scores, row_max, row_sum, scale * log2e, True)
             v = v_desc.load([kv, start, 0]).reshape(BLOCK_N, HEAD_DIM)
             acc = tl.dot(p.to(v.dtype), v, acc * alpha[:, None], input_precision="ieee")
-            row_max = new_max
         seen = row_sum > 0.0
         denominator = tl.where(seen, row_sum, 1.0)
         out = (acc * (1.0 / denominator)[:, None]).to(out_desc.dtype)

@@ -415,8 +415,8 @@ Value *front_const_binary(Lower *L, AstOp op, const Value *x, const Value *y, Lo
   if (op == AOP_Eq || op == AOP_Ne) {
     warn_of_name(f, x, y, loc);
     warn_of_name(f, y, x, loc);
+    return val_bool(f, val_equal(x, y) == (op == AOP_Eq));
   }
-  if (op == AOP_Eq || op == AOP_Ne) return val_bool(f, val_equal(x, y) == (op == AOP_Eq));
   if (op == AOP_In || op == AOP_NotIn) {
     if (y->kind != VAL_TUPLE && y->kind != VAL_STR && y->kind != VAL_DICT)
       return front_err(L, loc, "'%s' needs a tuple, a list or a string on its right, not %s", ast_op_text(op),

@@ -303,10 +303,9 @@ FrontSpec front_spec_int(const FrontParam *p, int64_t value, bool is_unsigned) {
   else
     s.dtype = value >= INT32_MIN && value <= INT32_MAX ? FDT_int32 : FDT_int64;
   const bool integer = front_dtypes[s.dtype].kind != DTK_FLOAT;
-  s.divisible = integer && (!p->no_specialize || p->dtype >= 0) ? value % 16 == 0  ? 16
-                                                                  : value % 8 == 0 ? 8
-                                                                                   : 1
-                                                                : 1;
+  s.divisible = 1;
+  if (integer && (!p->no_specialize || p->dtype >= 0))
+    s.divisible = value % 16 == 0 ? 16 : value % 8 == 0 ? 8 : 1;
   return s;
 }
 

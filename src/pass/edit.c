@@ -84,6 +84,11 @@ IrCmp pass_inverted(IrCmp p) {
   return inverted[p];
 }
 
+IrValue *pass_int_as(IrBuilder *b, IrValue *v, const IrType *t) {
+  const int from = pass_elem_bits(v->type), to = pass_elem_bits(t);
+  return from == to ? v : ir_cast(b, from < to ? OP_ext_s : OP_trunc, v, t);
+}
+
 bool pass_defined_in(const IrValue *v, const IrBlock *b) {
   for (const IrBlock *at = v->block; at; at = at->owner ? at->owner->parent : NULL) {
     if (at == b) return true;

@@ -106,6 +106,11 @@ static IrLayout memory_layout(Lay *l, const IrValue *p) {
 }
 
 // ---- what is cheap to compute again -------------------------------------------------------------------------------------------
+static bool is_arithmetic(const IrOp *op) { // of elements, a few instructions each
+  return (ir_ops[op->kind].traits & TRAIT_ELEMENTWISE) && op->kind != OP_math && op->kind != OP_inline_asm &&
+         op->nresults == 1;
+}
+
 static bool is_cheap(Lay *l, IrValue *v) {
   if (v->type->kind != IR_TILE) return true;
   if (!v->def) return false;
@@ -122,8 +127,7 @@ static bool is_cheap(Lay *l, IrValue *v) {
   case OP_broadcast:
   case OP_trans: cheap = is_cheap(l, ir_operand(op, 0)); break;
   default:
-    cheap = (ir_ops[op->kind].traits & TRAIT_ELEMENTWISE) && op->kind != OP_math &&
-            op->kind != OP_inline_asm && op->nresults == 1;
+    cheap = is_arithmetic(op);
     for (uint32_t i = 0; cheap && i < op->noperands; i++)
       cheap = !ir_operand(op, i) || is_cheap(l, ir_operand(op, i));
   }
@@ -153,9 +157,7 @@ static bool only_renames(IrOpKind k) {
 
 // A sign changed, a number widened: done again in another layout it moves no more than its operand, which may be a row or less.
 static bool follows_operand(const IrOp *op) {
-  if (op->noperands != 1 || op->nresults != 1 || op->nregions ||
-      !(ir_ops[op->kind].traits & TRAIT_ELEMENTWISE) || op->kind == OP_math || op->kind == OP_inline_asm)
-    return false;
+  if (op->noperands != 1 || op->nregions || !is_arithmetic(op)) return false;
   return pass_elem_bits(ir_operand(op, 0)->type) <= pass_elem_bits(op->results[0].type);
 }
 
@@ -167,9 +169,7 @@ static bool is_small_row(Lay *l, IrValue *v, int depth) {
     return false;
   if (op->kind == OP_load) return pass_is_plain_load(op);
   if (op->kind == OP_mem_load) return true;
-  if (!(ir_ops[op->kind].traits & TRAIT_ELEMENTWISE) || op->kind == OP_math || op->kind == OP_inline_asm ||
-      op->nresults != 1)
-    return false;
+  if (!is_arithmetic(op)) return false;
   for (uint32_t i = 0; i < op->noperands; i++) {
     IrValue *o = ir_operand(op, i);
     if (o && !is_cheap(l, o) && !is_small_row(l, o, depth + 1)) return false;
@@ -185,9 +185,7 @@ static bool is_outer(Lay *l, IrValue *v, int depth) {
   if (!op || depth > MOST_OPS) return false;
   if (op->kind == OP_broadcast)
     return ir_type_elems(v->type) >= LEAST_GAIN * ir_type_elems(ir_operand(op, 0)->type);
-  if (!(ir_ops[op->kind].traits & TRAIT_ELEMENTWISE) || op->kind == OP_math || op->kind == OP_inline_asm ||
-      op->nresults != 1)
-    return false;
+  if (!is_arithmetic(op)) return false;
   for (uint32_t i = 0; i < op->noperands; i++) {
     IrValue *o = ir_operand(op, i);
     if (o && !is_outer(l, o, depth + 1)) return false;

@@ -22,7 +22,8 @@ int64_t pass_register_room(const IrModule *m, int64_t most);
 bool pass_is_before(const IrOp *a, const IrOp *b); // in one block, or b itself
 bool pass_const(const IrValue *v, uint64_t *bits); // const or splat of const: bits, zero-extended
 IrValue *pass_const_bits(IrBuilder *b, const IrType *t, uint64_t bits);
-bool pass_defined_in(const IrValue *v, const IrBlock *b); // in b or in a region below it
+IrValue *pass_int_as(IrBuilder *b, IrValue *v, const IrType *t); // with t's bits, the sign kept
+bool pass_defined_in(const IrValue *v, const IrBlock *b);        // in b or in a region below it
 // Moves b's ops, all but the terminator, before `before`, with args in place of b's arguments.
 void pass_splice(IrBlock *b, IrOp *before, IrValue *const *args, uint32_t nargs);
 // Replaces op (if, for, while, switch) by one that keeps only some results and carried values, without touching what is

@@ -338,18 +338,13 @@ static IrValue *at_start(Raise *r, IrBuilder *b, IrValue *v) {
   return known;
 }
 
-static IrValue *as_type(IrBuilder *b, IrValue *v, const IrType *t) {
-  const int from = pass_elem_bits(v->type), to = pass_elem_bits(t);
-  return from == to ? v : ir_cast(b, from < to ? OP_ext_s : OP_trunc, v, t);
-}
-
 // x as a number of type t; start: of what the host knows.
 static IrValue *build(Raise *r, IrBuilder *b, const Affine *x, const IrType *t, bool start) {
   IrValue *sum = NULL;
   for (uint32_t i = 0; i < x->n; i++) {
     IrValue *v = NULL;
     for (uint32_t k = 0; k < x->t[i].n; k++) {
-      IrValue *f = as_type(b, start ? at_start(r, b, x->t[i].f[k]) : x->t[i].f[k], t);
+      IrValue *f = pass_int_as(b, start ? at_start(r, b, x->t[i].f[k]) : x->t[i].f[k], t);
       v = v ? ir_binary(b, OP_mul, v, f) : f;
     }
     IrValue *k = ir_const_i(b, t, x->t[i].k);

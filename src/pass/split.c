@@ -36,12 +36,6 @@ typedef struct Split {
 } Split;
 
 // ---- which comparisons ----------------------------------------------------------------------------------------------------------------
-static bool is_outside(const IrValue *v, const IrOp *loop) {
-  for (const IrBlock *b = v->def ? v->def->parent : v->block; b; b = b->owner ? b->owner->parent : NULL)
-    if (b->owner == loop) return false;
-  return true;
-}
-
 // A sum of numbers times indices, of the counter at most once and alone, and of scalars that stand before the loop.
 static bool is_bound(const Split *s, const IrType *t, const Affine *x, int64_t *counts) {
   const IrValue *counter = s->loop->regions[0]->args.data[0];
@@ -56,7 +50,7 @@ static bool is_bound(const Split *s, const IrType *t, const Affine *x, int64_t *
         if (term->n != 1 || term->k < 1 || *counts) return false;
         *counts = term->k;
       } else if (!ir_type_is_int(f) || f->kind == IR_TILE || ir_type_is_thread(f) || f->dtype == IR_i1 ||
-                 !is_outside(term->f[k], s->loop)) {
+                 pass_defined_in(term->f[k], s->loop->regions[0])) {
         return false;
       }
     }
@@ -102,7 +96,7 @@ static void find_leaves(Split *s, IrOp *user, uint32_t operand, int depth) {
   IrValue *v = ir_operand(user, operand);
   IrOp *op = v->def;
   if (s->nleaves == MOST_LEAVES || depth > DEEPEST) return;
-  if (!op || is_outside(v, s->loop) || op->kind == OP_cmp) {
+  if (!op || !pass_defined_in(v, s->loop->regions[0]) || op->kind == OP_cmp) {
     leaf(s, user, operand);
   } else if (op->parent == s->loop->regions[0] && (op->kind == OP_and || op->kind == OP_expand_dims ||
                                                    op->kind == OP_broadcast || op->kind == OP_trans)) {
@@ -125,11 +119,6 @@ static bool find_bounds(Split *s) {
 }
 
 // ---- where they hold ------------------------------------------------------------------------------------------------------------------
-static IrValue *wide(IrBuilder *b, IrValue *v) {
-  const IrType *t = ir_type_scalar(b->m->ctx, IR_i64, LEVEL_program);
-  return v->type == t ? v : ir_cast(b, OP_ext_s, v, t);
-}
-
 // The sum's largest element, without the counter.
 static IrValue *largest(const Split *s, IrBuilder *b, const Bound *x) {
   const IrType *t = ir_type_scalar(b->m->ctx, IR_i64, LEVEL_program);
@@ -139,7 +128,7 @@ static IrValue *largest(const Split *s, IrBuilder *b, const Bound *x) {
     const AffineTerm *term = &x->sum->t[i];
     if (!term->n || term->f[0] == counter) continue;
     IrValue *part = ir_const_i(b, t, term->k);
-    for (uint32_t k = 0; k < term->n; k++) part = ir_binary(b, OP_mul, part, wide(b, term->f[k]));
+    for (uint32_t k = 0; k < term->n; k++) part = ir_binary(b, OP_mul, part, pass_int_as(b, term->f[k], t));
     sum = ir_binary(b, OP_add, sum, part);
   }
   return sum;
@@ -148,7 +137,8 @@ static IrValue *largest(const Split *s, IrBuilder *b, const Bound *x) {
 // The first turn in which one may not hold, or a turn before: a multiple of the step.
 static IrValue *middle_of(const Split *s, IrBuilder *b, int64_t lo, int64_t step) {
   const IrType *t = ir_type_scalar(b->m->ctx, IR_i64, LEVEL_program);
-  IrValue *start = ir_const_i(b, t, lo), *none = ir_const_i(b, t, 0), *end = wide(b, ir_operand(s->loop, 1));
+  IrValue *start = ir_const_i(b, t, lo), *none = ir_const_i(b, t, 0),
+          *end = pass_int_as(b, ir_operand(s->loop, 1), t);
   for (int i = 0; i < s->nbounds; i++) {
     const int64_t k = s->bounds[i].counts;
     IrValue *most = largest(s, b, &s->bounds[i]);
@@ -163,8 +153,7 @@ static IrValue *middle_of(const Split *s, IrBuilder *b, int64_t lo, int64_t step
   IrValue *by = ir_const_i(b, t, step);
   IrValue *turns = ir_binary(b, OP_div_s, ir_binary(b, OP_max_s, end, start), by);
   IrValue *at = ir_binary(b, OP_mul, turns, by);
-  const IrType *counter = ir_operand(s->loop, 0)->type;
-  return counter == t ? at : ir_cast(b, OP_trunc, at, counter);
+  return pass_int_as(b, at, ir_operand(s->loop, 0)->type);
 }
 
 static void split_loop(Split *s, int64_t lo, int64_t step) {

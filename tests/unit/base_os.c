@@ -326,5 +326,8 @@ int main(void) {
       cmocka_unit_test(test_code_dir),
       cmocka_unit_test(test_time_and_cores),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  const char *remove[] = {"rm", "-rf", folder, NULL};
+  int code;
+  return os_run(remove, &code, NULL, 0) != ST_OK || code ? 1 : failed;
 }

@@ -266,7 +266,7 @@ bool nvptx_mem(Lower *l, const IrOp *op) {
   case OP_store_pack: lower_stores(l, op); return true;
   case OP_mem_alloc:
     if (ir_result(op, 0)->type->space != SPACE_shared)
-      lower_fail(l, op, ST_UNSUPPORTED, "shared memory that is not shared memory");
+      lower_fail(l, op, ST_UNSUPPORTED, "a buffer that is not in shared memory");
     lower_result(l, op, nvptx_shared_at(l, (uint64_t)ir_attr_i(op, ATTR_offset)));
     return true;
   case OP_mem_ptr: lower_result(l, op, lower_operand(l, op, 0)); return true;

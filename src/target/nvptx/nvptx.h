@@ -1,7 +1,7 @@
 // nvptx: what the files of this folder share. A module of the lowered stage becomes LLVM IR of one thread, LLVM makes PTX of
 // it, and ptxas a cubin where it is present.
 //
-// Pointers are of their space: global 1, shared 3. Shared memory is one external array of dynamic shared memory; behind the
+// Pointers are of their space: global 1, shared 3. Buffers lie in one external array of dynamic shared memory; behind the
 // module's buffers lie what single ops need (nvptx_scratch). Peers' bases, deadline and abort word come from the AbiRank
 // whose address is the kernel's hidden last parameter.
 #ifndef DITRON_TARGET_NVPTX_H
